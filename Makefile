@@ -12,7 +12,7 @@ RUNTIME := .venv/.runtime-$(PYTHON_VERSION)
 DEV := .venv/.dev-$(PYTHON_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help install run port test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx promtool promtool-installed wordpress plugin failover image image-tools clients package package-tools audit docs fmt openapi reference clean
+.PHONY: help install run port test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx promtool promtool-installed wordpress plugin failover image image-tools clients package package-tools audit docs fmt openapi messages reference clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -212,6 +212,9 @@ fmt: $(DEV) ## format the code
 openapi: $(DEV) ## record the examples of the API and write openapi.json
 	$(BIN)/python -m profilesvc.lab.examples
 	$(BIN)/profilesvc openapi -o openapi.json
+
+messages: $(DEV) ## add new texts of the pages to the catalogues of translators, and remove those that are gone
+	cd tests && ../$(BIN)/python -m support.messages
 
 reference: $(DEV) ## write what comes from the code: tables and examples of docs/, texts of the plugin
 	cd tests && for each in page_tables page_regions translations kubernetes; do ../$(BIN)/python -m support.$$each || exit 1; done

@@ -35,7 +35,7 @@ _HEADERS = [(b"x-content-type-options", b"nosniff")]  # of every response
 _HTTPS_HEADERS = [*_HEADERS, (b"strict-transport-security", b"max-age=31536000")]
 # Also for responses that may not be cached, because a cache may be configured to store them all the same.
 _BY_CALLER = (b"Authorization", ("/api/", "/oauth2/", "/metrics"))
-_BY_SESSION = (b"Cookie", ("/dashboard",))
+_BY_SESSION = (b"Accept-Language, Cookie, X-Fragment", ("/dashboard",))
 _PRIVATE = (b"cache-control", b"private, no-store")
 _NO_PATH = NOT_FOUND, "There is no such path."
 _FRAMING = frozenset({b"content-length", b"transfer-encoding", b"upgrade"})

@@ -1,4 +1,4 @@
-"""The status badge, which shows a key's name and state to anyone who has its link."""
+"""The status badge, which shows a key's name and state to anyone who has its link. It is English: caches share it."""
 
 import json
 from html import escape
@@ -36,13 +36,13 @@ async def badge(badge: str) -> Response:
         return Response(_picture(name, state), 200, _CACHED, content_type="image/svg+xml")
     fields = {"name": name, "state": state, "last_heartbeat_at": None if seen is None else iso(seen)}
     # shields.io reads these four fields.
-    shields = {"schemaVersion": 1, "label": name, "message": words.STATES[state], "color": _COLOURS[state]}
+    shields = {"schemaVersion": 1, "label": name, "message": words.STATES.english[state], "color": _COLOURS[state]}
     return Response(json.dumps(shields | fields), 200, _CACHED, content_type="application/json")
 
 
 def _picture(name: str, state: str) -> str:
     shown = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
-    word = words.STATES[state]
+    word = words.STATES.english[state]
     left, right = 12 + 7 * len(shown), 12 + 7 * len(word)
     return _SVG.format(
         name=escape(shown),

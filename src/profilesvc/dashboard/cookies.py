@@ -22,6 +22,7 @@ class _Attributes(TypedDict):
 SESSION = "profilesvc_session"
 SIGN_IN = "profilesvc_signin"
 CONSENT = "profilesvc_consent"
+LANGUAGE = "profilesvc_language"
 
 
 def get(services: Services, name: str) -> str | None:

@@ -1,6 +1,6 @@
 """Render pages from templates that escape everything, with headers that protect them."""
 
-from functools import cache
+from functools import cache, partial
 from typing import Any, cast
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -15,6 +15,8 @@ from profilesvc.dashboard.problems import NONE, Problems
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request
 from profilesvc.domain.time import iso
+from profilesvc.language import formats, texts
+from profilesvc.language.choice import LANGUAGES
 
 PATH = "/dashboard"
 VISIT = "profilesvc.visit"  # the key of the visit in a request's scope, for error pages
@@ -41,13 +43,19 @@ def _templates() -> Environment:
         loader=PackageLoader("profilesvc.dashboard"),
         autoescape=True,
         undefined=StrictUndefined,
+        extensions=["jinja2.ext.i18n"],
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.policies["ext.i18n.trimmed"] = True
+    cast(Any, environment).install_gettext_callables(
+        texts.gettext, texts.plural, newstyle=True, pgettext=texts.pgettext
+    )
+    environment.globals["N_"] = texts.N_
     environment.filters.update(
         iso=iso,
-        utc=words.utc,
-        exactly=words.exactly,
+        utc=formats.utc,
+        exactly=partial(formats.utc, seconds=True),
         ago=words.ago,
         field=values.field,
         anchor=values.anchor,
@@ -59,7 +67,7 @@ def _templates() -> Environment:
 
 def text(template: str, **shown: object) -> str:
     """Render a template; `visit` is None if no user is signed in."""
-    return _templates().get_template(template).render(**{"visit": None, **shown})
+    return _templates().get_template(template).render(**{"visit": None, "language": texts.language(), **shown})
 
 
 def page(template: str, status: int | None = None, *, problems: Problems = NONE, **shown: object) -> Response:
@@ -69,7 +77,7 @@ def page(template: str, status: int | None = None, *, problems: Problems = NONE,
     POST: it would show an error page of its own.
     """
     return Response(
-        text(template, problems=problems, notice=_notice(), **shown),
+        text(template, problems=problems, notice=_notice(), here=_here(), languages=LANGUAGES, **shown),
         problems.status if status is None else status,
         {"Cache-Control": "private, no-cache" if request.method == "POST" and problems else "no-store"},
         content_type="text/html; charset=utf-8",
@@ -79,6 +87,14 @@ def page(template: str, status: int | None = None, *, problems: Problems = NONE,
 def _notice() -> str:
     """Return what the redirect to this page reports, in the words of `words.DONE`."""
     return words.DONE.get(request.args.get(_DONE, ""), "")
+
+
+def _here() -> str:
+    """Return the address of this page to return to; none for the response to a form, which would be lost."""
+    if request.method != "GET" or is_fragment():
+        return ""
+    query = f"?{request.query_string.decode('latin1')}" if request.query_string else ""
+    return f"{request.path}{query}"
 
 
 def is_fragment() -> bool:
@@ -106,6 +122,8 @@ async def add_headers(response: Response) -> Response:
     requests (BREACH), and browsers name such a site in `Sec-Fetch-Site`.
     """
     response.headers.update(_HEADERS)
+    if response.mimetype == "text/html":
+        response.headers["Content-Language"] = texts.language()
     is_page = response.status_code == 200 and request.method == "GET" and response.mimetype == "text/html"
     if is_page and request.headers.get("Sec-Fetch-Site") in ("same-origin", "none"):
         return await compressed(scope_headers(cast(Any, request.scope)), response)

@@ -27,6 +27,7 @@ from profilesvc.dashboard import (
     plan,
     posts,
     profile,
+    reader,
     reply_templates,
     reviews,
     selected,
@@ -41,7 +42,7 @@ from profilesvc.domain.errors import ServiceError
 _OF_A_SITE = [site, differences, profile, posts, drafts, calendar, reviews, reply_templates, many_posts]
 _OF_THE_USER = [keys, connections, alerts, webhooks, deliveries, audit, plan, account]
 _PARTS = [session, sites, selected, *_OF_A_SITE, *_OF_THE_USER, badge]
-_UNLISTED = [photos, alert_links, mail]  # no link of the navigation
+_UNLISTED = [photos, alert_links, mail, reader]  # no link of the navigation
 _MISSING = "dashboard.not_found"
 _STATIC = Path(__file__).parent / "static"
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
@@ -64,6 +65,7 @@ def blueprint() -> Blueprint:
     dashboard = Blueprint("dashboard", __name__, url_prefix=pages.PATH)
     for part in (*_PARTS, *_UNLISTED):
         dashboard.register_blueprint(part.blueprint)
+    dashboard.before_request(reader.recognise)
     dashboard.register_error_handler(Exception, pages.failed)
     dashboard.after_request(pages.add_headers)
     files = {file.name: file for file in (*_STATIC.iterdir(), look.TOKENS)}

@@ -13,6 +13,7 @@ from profilesvc.domain import connection
 from profilesvc.domain.connection import HISTORY, Period
 from profilesvc.domain.plans import Plan
 from profilesvc.domain.time import HOUR
+from profilesvc.language import texts
 from profilesvc.services import overview
 from profilesvc.services.overview import SiteView
 
@@ -199,7 +200,18 @@ def row_digest(site: SiteView, form: str, now: int) -> str:
     """
     row = site.row._replace(profile="", source="")
     keys = [(key.state, key.hint, tuple(key.row)) for key in site.keys]
-    return _digest(form, row, site.title, site.problems, site.drift, site.rejected, site.processing, keys, now // HOUR)
+    return _digest(
+        texts.language(),
+        form,
+        row,
+        site.title,
+        site.problems,
+        site.drift,
+        site.rejected,
+        site.processing,
+        keys,
+        now // HOUR,
+    )
 
 
 async def shown(visit: Visit, listing: Listing, seen: str = "") -> JsonObject:

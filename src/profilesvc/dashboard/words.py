@@ -6,96 +6,115 @@ from profilesvc.contract.webhooks import DeliveryAttempt, DeliveryState, Webhook
 from profilesvc.dashboard.values import field as field_name
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, HOUR, MINUTE
+from profilesvc.language.texts import N_, Words
 from profilesvc.services.alerts import Failure
 from profilesvc.services.overview import KeyView, SiteView
 
-STATES = {
-    "online": "Online",
-    "idle": "Idle",
-    "offline": "Offline",
-    "deactivated": "Deactivated",
-    "none": "No key",
-}
-DEACTIVATED = {
-    "billing_issue": "A payment failed or the subscription was cancelled. Pay the invoice to reactivate the key.",
-    "plan_downgrade": "Your plan does not include this location. Upgrade the plan, or free another location.",
-    "security_concern": "Deactivated because of suspicious activity. Ask the operator for a new secret.",
-    "user_requested": "You deactivated the key. You can reactivate it on the key's page.",
-}
-VERDICTS = {
-    "in_step": "In sync",
-    "changed_here": "Changed here",
-    "changed_at_provider": "Changed at the provider",
-    "changed_in_both": "Changed in both",
-    "filtered": "Never sent (plan or format)",
-}
-EDITS = {
-    "pending": "The provider reviews an edit of this field.",
-    "overridden_by_provider": "The public sees a value that the provider has set itself.",
-}
-OPEN_STATES = {
-    "OPEN": "Open",
-    "CLOSED_TEMPORARILY": "Closed temporarily",
-    "CLOSED_PERMANENTLY": "Closed permanently",
-}
-POST_STATES = {
-    "LIVE": "Live",
-    "PROCESSING": "In review",
-    "REJECTED": "Rejected",
-    "SCHEDULED": "Scheduled",
-    "RECURRING": "Recurring",
-}
+STATES = Words(
+    {
+        "online": N_("Online"),
+        "idle": N_("Idle"),
+        "offline": N_("Offline"),
+        "deactivated": N_("Deactivated"),
+        "none": N_("No key"),
+    }
+)
+DEACTIVATED = Words(
+    {
+        "billing_issue": N_(
+            "A payment failed or the subscription was cancelled. Pay the invoice to reactivate the key."
+        ),
+        "plan_downgrade": N_("Your plan does not include this location. Upgrade the plan, or free another location."),
+        "security_concern": N_("Deactivated because of suspicious activity. Ask the operator for a new secret."),
+        "user_requested": N_("You deactivated the key. You can reactivate it on the key's page."),
+    }
+)
+VERDICTS = Words(
+    {
+        "in_step": N_("In sync"),
+        "changed_here": N_("Changed here"),
+        "changed_at_provider": N_("Changed at the provider"),
+        "changed_in_both": N_("Changed in both"),
+        "filtered": N_("Never sent (plan or format)"),
+    }
+)
+EDITS = Words(
+    {
+        "pending": N_("The provider reviews an edit of this field."),
+        "overridden_by_provider": N_("The public sees a value that the provider has set itself."),
+    }
+)
+OPEN_STATES = Words(
+    {
+        "OPEN": N_("Open"),
+        "CLOSED_TEMPORARILY": N_("Closed temporarily"),
+        "CLOSED_PERMANENTLY": N_("Closed permanently"),
+    }
+)
+POST_STATES = Words(
+    {
+        "LIVE": N_("Live"),
+        "PROCESSING": N_("In review"),
+        "REJECTED": N_("Rejected"),
+        "SCHEDULED": N_("Scheduled"),
+        "RECURRING": N_("Recurring"),
+    }
+)
 KINDS = {
     "STANDARD": ("Update", "News or a general update. It must have a text."),
     "EVENT": ("Event", "An event with a start and an end."),
     "OFFER": ("Offer", "A promotion, optionally with a coupon or terms."),
     "ALERT": ("Alert", "A special notice, such as changed opening hours in a pandemic."),
 }
-ACTIONS = {
-    "BOOK": "Book",
-    "ORDER": "Order",
-    "SHOP": "Shop",
-    "LEARN_MORE": "Learn more",
-    "SIGN_UP": "Sign up",
-    "CALL": "Call (the profile's phone)",
-}
-EVENTS = {
-    "key.created": "Key created",
-    "key.changed": "Key changed",
-    "key.rolled": "New secret",
-    "key.secret_ended": "Previous secret ended",
-    "key.deactivated": "Deactivated",
-    "key.reactivated": "Reactivated",
-    "key.revoked": "Revoked",
-    "key.expired": "Expired",
-    "key.badge": "Badge changed",
-    "alert.created": "Address for alerts added",
-    "alert.changed": "Address for alerts changed",
-    "alert.confirmed": "Address for alerts confirmed",
-    "alert.deleted": "Address for alerts deleted",
-    "alert.unsubscribed": "Address for alerts unsubscribed by its reader",
-    "webhook.created": "Webhook created",
-    "webhook.changed": "Webhook changed",
-    "webhook.rolled": "New secret of a webhook",
-    "webhook.deleted": "Webhook deleted",
-    "token.issued": "Token issued",
-    "token.refreshed": "Token renewed",
-    "token.refresh_replayed": "Token renewal repeated",
-    "token.refresh_reuse": "Old refresh token used again",
-    "auth.failed": "Wrong secret",
-    "user.login": "Signed in",
-    "user.signed_out": "Signed out everywhere",
-    "user.session_ended": "Session ended",
-    "user.exported": "Data downloaded",
-    "user.deletion_requested": "Deletion of the account requested",
-    "user.deleted": "Account deleted",
-    "provider.connected": "Login at the provider connected",
-    "provider.disconnected": "Login at the provider disconnected",
-    "provider.imported": "Locations imported",
-    "provider.update_accepted": "Change of the provider accepted",
-    "provider.update_rejected": "Change of the provider rejected",
-}
-WHEN = {"immediate": "At once", "daily": "Daily", "never": "Never"}
+ACTIONS = Words(
+    {
+        "BOOK": N_("Book"),
+        "ORDER": N_("Order"),
+        "SHOP": N_("Shop"),
+        "LEARN_MORE": N_("Learn more"),
+        "SIGN_UP": N_("Sign up"),
+        "CALL": N_("Call (the profile's phone)"),
+    }
+)
+EVENTS = Words(
+    {
+        "key.created": N_("Key created"),
+        "key.changed": N_("Key changed"),
+        "key.rolled": N_("New secret"),
+        "key.secret_ended": N_("Previous secret ended"),
+        "key.deactivated": N_("Deactivated"),
+        "key.reactivated": N_("Reactivated"),
+        "key.revoked": N_("Revoked"),
+        "key.expired": N_("Expired"),
+        "key.badge": N_("Badge changed"),
+        "alert.created": N_("Address for alerts added"),
+        "alert.changed": N_("Address for alerts changed"),
+        "alert.confirmed": N_("Address for alerts confirmed"),
+        "alert.deleted": N_("Address for alerts deleted"),
+        "alert.unsubscribed": N_("Address for alerts unsubscribed by its reader"),
+        "webhook.created": N_("Webhook created"),
+        "webhook.changed": N_("Webhook changed"),
+        "webhook.rolled": N_("New secret of a webhook"),
+        "webhook.deleted": N_("Webhook deleted"),
+        "token.issued": N_("Token issued"),
+        "token.refreshed": N_("Token renewed"),
+        "token.refresh_replayed": N_("Token renewal repeated"),
+        "token.refresh_reuse": N_("Old refresh token used again"),
+        "auth.failed": N_("Wrong secret"),
+        "user.login": N_("Signed in"),
+        "user.signed_out": N_("Signed out everywhere"),
+        "user.session_ended": N_("Session ended"),
+        "user.exported": N_("Data downloaded"),
+        "user.deletion_requested": N_("Deletion of the account requested"),
+        "user.deleted": N_("Account deleted"),
+        "provider.connected": N_("Login at the provider connected"),
+        "provider.disconnected": N_("Login at the provider disconnected"),
+        "provider.imported": N_("Locations imported"),
+        "provider.update_accepted": N_("Change of the provider accepted"),
+        "provider.update_rejected": N_("Change of the provider rejected"),
+    }
+)
+WHEN = Words({"immediate": N_("At once"), "daily": N_("Daily"), "never": N_("Never")})
 ALERT_STATES = {
     "active": ("online", "Active"),
     "failing": ("offline", "Failing"),
@@ -114,51 +133,59 @@ DELIVERY_STATES: dict[DeliveryState, tuple[str, str]] = {
     "failed": ("offline", "Failed"),
     "skipped": ("deactivated", "Not sent"),
 }
-_WEBHOOK_DISABLED = {
-    "owner": "You disabled the webhook.",
-    "operator": "The operator of this service disabled the webhook.",
-    "gone": "The endpoint responded that it no longer exists, so the webhook was disabled.",
-    "failing": "Each attempt failed for 5 days, so the webhook was disabled.",
-}
+_WEBHOOK_DISABLED = Words(
+    {
+        "owner": N_("You disabled the webhook."),
+        "operator": N_("The operator of this service disabled the webhook."),
+        "gone": N_("The endpoint responded that it no longer exists, so the webhook was disabled."),
+        "failing": N_("Each attempt failed for 5 days, so the webhook was disabled."),
+    }
+)
 # What a page reports after an action, by the `notice` in its address.
-DONE = {
-    "key_changed": "The key is changed.",
-    "secret_ended": "The previous secret has ended.",
-    "posted": "The post was sent to the provider.",
-    "changed": "The post is changed.",
-    "unchanged": "Nothing was changed, so nothing was sent.",
-    "deleted": "The post is deleted.",
-    "drafted": "The draft is stored. It is not at the provider yet.",
-    "scheduled": "The post is scheduled.",
-    "draft-deleted": "The draft is deleted.",
-    "replied": "The reply was sent to the provider.",
-    "withdrawn": "The reply is withdrawn.",
-    "on": "Sync is on.",
-    "off": "Sync is off.",
-    "synced": "The profile was sent to the provider.",
-    "accepted": "The provider's values are yours now.",
-    "rejected": "Your values were sent to the provider again.",
-    "ours": "Your value was sent to the provider.",
-    "theirs": "The provider's value is yours now.",
-    "verified": "The verification was read from the provider.",
-    "paused": "The key is deactivated.",
-    "resumed": "The key is active again.",
-    "revoked": "The key is revoked.",
-    "template": "The template is saved.",
-    "saved": "The settings are saved.",
-    "removed": "It is deleted.",
-    "session-ended": "The session is ended.",
-    "sessions-ended": "All other sessions are ended.",
-}
+DONE = Words(
+    {
+        "key_changed": N_("The key is changed."),
+        "secret_ended": N_("The previous secret has ended."),
+        "posted": N_("The post was sent to the provider."),
+        "changed": N_("The post is changed."),
+        "unchanged": N_("Nothing was changed, so nothing was sent."),
+        "deleted": N_("The post is deleted."),
+        "drafted": N_("The draft is stored. It is not at the provider yet."),
+        "scheduled": N_("The post is scheduled."),
+        "draft-deleted": N_("The draft is deleted."),
+        "replied": N_("The reply was sent to the provider."),
+        "withdrawn": N_("The reply is withdrawn."),
+        "on": N_("Sync is on."),
+        "off": N_("Sync is off."),
+        "synced": N_("The profile was sent to the provider."),
+        "accepted": N_("The provider's values are yours now."),
+        "rejected": N_("Your values were sent to the provider again."),
+        "ours": N_("Your value was sent to the provider."),
+        "theirs": N_("The provider's value is yours now."),
+        "verified": N_("The verification was read from the provider."),
+        "paused": N_("The key is deactivated."),
+        "resumed": N_("The key is active again."),
+        "revoked": N_("The key is revoked."),
+        "template": N_("The template is saved."),
+        "saved": N_("The settings are saved."),
+        "removed": N_("It is deleted."),
+        "session-ended": N_("The session is ended."),
+        "sessions-ended": N_("All other sessions are ended."),
+    }
+)
 SNOOZE_DAYS = {1: "a day", 3: "three days", 7: "a week", 30: "30 days"}
-CONNECTION_STATES = {"active": "Connected", "reauth_required": "Ended by the provider"}
-REFUSALS = {
-    "unavailable": "not available",
-    "not_found": "the login does not see it",
-    "plan": "imported into no business, because your plan includes no more locations",
-    "other_business": "it stays in another business",
-}
-PERMISSIONS = {"business.read": "Read profiles, posts and reviews", "business.write": "Change profiles, create posts"}
+CONNECTION_STATES = Words({"active": N_("Connected"), "reauth_required": N_("Ended by the provider")})
+REFUSALS = Words(
+    {
+        "unavailable": N_("not available"),
+        "not_found": N_("the login does not see it"),
+        "plan": N_("imported into no business, because your plan includes no more locations"),
+        "other_business": N_("it stays in another business"),
+    }
+)
+PERMISSIONS = Words(
+    {"business.read": N_("Read profiles, posts and reviews"), "business.write": N_("Change profiles, create posts")}
+)
 # Fields of the API, with the input of the form that shows their problems and its label.
 _INPUTS = {
     "name": ("name", "Name"),
@@ -229,16 +256,6 @@ def ago(instant: int, now: int) -> str:
         if (count := (now - instant) // size) >= 1:
             return f"{count} {name}{'s' * (count > 1)} ago"
     return "just now"
-
-
-def utc(text: str, until: int = len("2026-01-05T09:00")) -> str:
-    """Write an RFC 3339 time for people: `2026-01-05 09:00 UTC`."""
-    return f"{text[:until].replace('T', ' ')} UTC"
-
-
-def exactly(text: str) -> str:
-    """Write an RFC 3339 time for people with its seconds, for unique names."""
-    return utc(text, len("2026-01-05T09:00:00"))
 
 
 def agent(browser: str, system: str) -> str:

@@ -33,6 +33,7 @@ class RequestInfo:
     database_seconds: float = math.inf  # the remaining time for database work, if it is less than the usual limit
     route: str = "unknown"  # the documented route for metrics and logs, because a path could contain secrets
     outcome: str = "ok"  # or the code of the failure, for metrics
+    language: str = "en"  # of the page that the request shows
     background: bool = False  # its calls of the provider wait for those of other requests
 
     @property

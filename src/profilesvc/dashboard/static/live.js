@@ -22,13 +22,13 @@ function isDirty() {
 
 function goTo(path) {
   ended = true;
-  if (isDirty()) notice.textContent = "Your session has ended. Copy what you typed, then reload the page to sign in.";
+  if (isDirty()) notice.textContent = notice.dataset.ended;
   else window.location.assign(path);
 }
 
 // Return the part of a page, or null if it has not changed.
 async function fetchPart(url, options = {}) {
-  const headers = { "X-Fragment": "1" };
+  const headers = { "X-Fragment": document.documentElement.lang };
   const response = await fetch(url, { ...options, headers, cache: "no-store", signal: AbortSignal.timeout(TIMEOUT) });
   const path = response.headers.get("X-Go-To");
   if (path !== null) {
@@ -51,7 +51,7 @@ function reportFailure() {
 }
 
 function showLost() {
-  notice.textContent = "The connection to the service is lost, so this page may be out of date. Retrying.";
+  notice.textContent = notice.dataset.lost;
 }
 
 // A part may ask less often (data-every), such as one that the service reads from the provider.

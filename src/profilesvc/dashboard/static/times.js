@@ -2,14 +2,17 @@
 // user's can be wrong, and because a demo moves its own.
 const ahead = Number(document.body.dataset.now ?? Date.now()) - Date.now();
 const units = [["day", 86400], ["hour", 3600], ["minute", 60]];
-const words = new Intl.RelativeTimeFormat("en", { numeric: "always" });
-const full = new Intl.DateTimeFormat(undefined, {
+// The language of the page, as the reader's region writes it.
+const page = document.documentElement.lang;
+const language = navigator.languages.find((one) => one.split("-")[0] === page) ?? page;
+const words = new Intl.RelativeTimeFormat(language, { numeric: "always" });
+const full = new Intl.DateTimeFormat(language, {
   year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short",
 });
 
 function ago(seconds) {
   const unit = units.find(([, size]) => seconds >= size);
-  return unit ? words.format(-Math.floor(seconds / unit[1]), unit[0]) : "just now";
+  return unit ? words.format(-Math.floor(seconds / unit[1]), unit[0]) : document.body.dataset.justNow;
 }
 
 export function showTimes(root) {

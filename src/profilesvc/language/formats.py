@@ -1,0 +1,40 @@
+"""Times and numbers as the reader's language writes them."""
+
+from datetime import UTC, datetime
+
+from profilesvc.language.choice import ENGLISH
+from profilesvc.language.texts import language
+
+_MINUTE = len("2026-01-05T09:00")
+
+
+def utc(text: str, *, seconds: bool = False) -> str:
+    """Write an RFC 3339 time for people, with its zone: `2026-01-05 09:00 UTC`, or with `seconds` for unique names."""
+    current = language()
+    if current == ENGLISH:  # no order of day and month is common to all readers of English
+        return f"{text[: _MINUTE + len(':07') * seconds].replace('T', ' ')} UTC"
+    from babel.dates import format_date, format_time
+
+    instant = datetime.fromisoformat(text).astimezone(UTC)
+    clock = format_time(instant, "medium" if seconds else "short", locale=current)
+    return f"{format_date(instant, 'medium', locale=current)}, {clock} UTC"
+
+
+def day(text: str) -> str:
+    """Write the day of an RFC 3339 time or date."""
+    current = language()
+    if current == ENGLISH:
+        return text[:10]
+    from babel.dates import format_date
+
+    return format_date(datetime.fromisoformat(text[:10]), "medium", locale=current)
+
+
+def number(value: float) -> str:
+    """Write a number with the decimal point of the language."""
+    current = language()
+    if current == ENGLISH:
+        return str(value)
+    from babel.numbers import format_decimal
+
+    return format_decimal(value, locale=current, group_separator=False)
