@@ -159,7 +159,8 @@ async def test_hours_that_the_form_cannot_show_are_not_editable(
     assert_ok(await plugin.http.post("/api/v1/sync/111", json={"regularHours": {"periods": [odd]}}))
     await forget_calls(emulator)
     page = await alice_there.open(PROFILE)
-    assert "Not editable here, because the provider has values that this form cannot show: Opening hours" in page.text
+    assert "Only shown here" in page.text
+    assert "Opening hours" in page.text.partition("Only shown here")[2]
     await alice_there.send("/profile", title="Pier")
     assert [mask for mask, _ in await patches(emulator)] == ["title"]
 

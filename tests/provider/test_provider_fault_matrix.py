@@ -21,6 +21,8 @@ READS: dict[str, Operation] = {
     "accounts": lambda provider: provider.accounts(),
     "locations": lambda provider: provider.locations(ALICE),
     "location": lambda provider: provider.location(PIER),
+    "categories": lambda provider: provider.categories("JP", "en", "Bak"),
+    "categories_of": lambda provider: provider.categories_of(["categories/gcid:bakery"], "JP", "en"),
     "google_updated": lambda provider: provider.google_updated(PIER),
     "verification": lambda provider: provider.verification(PIER),
     "posts": lambda provider: provider.posts(ALICE, PIER),

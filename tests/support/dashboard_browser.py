@@ -54,7 +54,7 @@ class Page(HTMLParser):
             self._select = (given["name"], False)
         elif tag == "option" and self._select is not None and "disabled" not in given:
             name, chosen = self._select
-            if "selected" in given or not chosen:
+            if "selected" in given or (name not in fields and not chosen):
                 fields[name] = [given.get("value", "")]
                 self._select = (name, "selected" in given or chosen)
         elif tag == "textarea":

@@ -58,6 +58,9 @@ def _templates() -> Environment:
         exactly=partial(formats.utc, seconds=True),
         ago=words.ago,
         field=values.field,
+        lines=values.lines,
+        sentence=values.sentence,
+        service=values.service,
         anchor=values.anchor,
         event=words.event,
     )

@@ -3,22 +3,26 @@
 import json
 import re
 
-from quart import Blueprint, Response, request
+from quart import Blueprint, Response, current_app, request
 
 from profilesvc.api.parsing import idempotency_key
 from profilesvc.contract.json import JsonObject
-from profilesvc.dashboard import hours, pages, problems, values
+from profilesvc.dashboard import hours, pages, problems, profile_lists, values
 from profilesvc.dashboard.problems import Problem, Problems
-from profilesvc.dashboard.profile_form import ProfileForm, input_of, known_categories
+from profilesvc.dashboard.profile_form import ProfileForm, input_of, part_of
+from profilesvc.dashboard.profile_lists import HOURS, PREFIXES, categories_of
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain import profiles
-from profilesvc.domain.errors import ServiceError
-from profilesvc.services import locations, sync
+from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.domain.time import DAY
+from profilesvc.services import categories, locations, sync
+from profilesvc.services.categories import Offered
 from profilesvc.services.context import AllowedLocation
 from profilesvc.tokens.signer import random_id
 
 blueprint = Blueprint("profile", __name__)
 _PATH = "/sites/<location:locationId>/profile"
+_OFFERED, _MOST_OFFERED = "profilesvc.offered", 500  # of categories, for all owners
 _SNAKE = re.compile(r"_([a-z])")
 
 
@@ -30,11 +34,13 @@ async def edit(visit: Visit, locationId: str) -> Response:
 
 @view(blueprint, _PATH, "POST")
 async def save(visit: Visit, locationId: str) -> Response:
-    """Send the fields that were changed on the page to the provider."""
+    """Send the fields that were changed on the page to the provider, or show more inputs."""
     location, sent = await visit.location(locationId), await request.form
     form = await _form(visit, location)
     form.fill(sent)
     try:
+        if intent := sent.get("intent"):
+            return await _page(visit, location, form, found=await _more(visit, location, form, intent))
         body = form.changed()
         if body:
             once = idempotency_key([[sent.get("once", "")]], ["dashboard", location.name, body])
@@ -42,6 +48,19 @@ async def save(visit: Visit, locationId: str) -> Response:
     except ServiceError as error:
         return await _page(visit, location, form, error)
     return pages.redirect(f"{pages.PATH}/sites/{location.id}#comparison", "synced" if body else "unchanged")
+
+
+async def _more(visit: Visit, location: AllowedLocation, form: ProfileForm, intent: str) -> dict[str, str]:
+    """Do what a button within the form says. Return the categories that a search has found, by name."""
+    sent = await request.form
+    if intent == "hours" and (kind := sent.get("hours_kind", "").strip()):
+        form.inputs.setdefault(f"{HOURS}{kind}-{hours.DAYS[0]}", "")
+    if intent != "category":
+        return {}
+    found = await categories.search(visit.services, location, form.stored, sent.get("find", ""))
+    if not found:
+        raise invalid("body", "find", "no category of the provider starts with this")
+    return found
 
 
 async def _form(visit: Visit, location: AllowedLocation) -> ProfileForm:
@@ -52,9 +71,18 @@ async def _form(visit: Visit, location: AllowedLocation) -> ProfileForm:
 
 
 async def _page(
-    visit: Visit, location: AllowedLocation, form: ProfileForm, error: ServiceError | None = None
+    visit: Visit,
+    location: AllowedLocation,
+    form: ProfileForm,
+    error: ServiceError | None = None,
+    found: dict[str, str] | None = None,
 ) -> Response:
+    sent = await request.form
     row = await locations.load(visit.services, location)
+    names = categories_of(form.inputs, form.stored)
+    is_edited = location.plan.sync and row.sync_enabled
+    offered = await _offered(visit, location, form.stored, names) if is_edited else Offered()
+    known = {**offered.categories, **_named(json.loads(row.profile or "{}"), form.stored)}
     return pages.page(
         "profile.html",
         visit=visit,
@@ -64,17 +92,36 @@ async def _page(
         row=row,
         form=form,
         days=hours.DAYS,
-        categories=_categories(json.loads(row.profile or "{}"), form.stored),
+        categories={name: known.get(name) or values.category({"name": name}) for name in names},
+        found={name: label for name, label in (found or {}).items() if name not in names},
+        find=sent.get("find", ""),
+        offered=offered,
+        lists=profile_lists,
         once=random_id(visit.services.entropy),
     )
 
 
-def _categories(provider: JsonObject, stored: JsonObject) -> dict[str, str]:
-    """Return the categories by name, with the names that people know, the main one first."""
-    shown = known_categories(provider.get("categories"))
-    return {
-        name: values.category(shown.get(name, {"name": name})) for name in known_categories(stored.get("categories"))
-    }
+async def _offered(visit: Visit, location: AllowedLocation, stored: JsonObject, names: list[str]) -> Offered:
+    """Return what the categories offer, read once a day; nothing while the provider is not available."""
+    kept: dict[tuple[str, ...], tuple[int, Offered]] = current_app.extensions.setdefault(_OFFERED, {})
+    key = (categories.region_of(stored), *sorted(names))
+    if key in kept and visit.now - kept[key][0] < DAY:
+        return kept[key][1]
+    try:
+        found = await categories.offered(visit.services, location, stored, names)
+    except ServiceError:
+        return Offered()
+    if len(kept) >= _MOST_OFFERED:
+        kept.clear()
+    kept[key] = visit.now, found
+    return found
+
+
+def _named(provider: JsonObject, stored: JsonObject) -> dict[str, str]:
+    """Return the categories of the profile with the names that people know."""
+    shown = profile_lists.known_categories(provider.get("categories"))
+    names = profile_lists.known_categories(stored.get("categories"))
+    return {name: values.category(shown.get(name, {"name": name})) for name in names}
 
 
 def _problems(error: ServiceError | None, form: ProfileForm) -> Problems:
@@ -87,10 +134,19 @@ def _problems(error: ServiceError | None, form: ProfileForm) -> Problems:
         found.append((path, error.details.get("provider_message") or error.message))
     if not found:
         return problems.of(error)
-    entries = []
-    for path, text in found:
-        name = path if path in form.inputs else input_of(path)
-        day = path.partition("-")[2].capitalize()
-        label = f"Opening hours, {day}" if day else values.field(path)
-        entries.append(Problem(name if name in form.inputs else "", f"{label}: {text}"))
-    return Problems(entries, error.kind.status)
+    return Problems([_problem(path, text, form) for path, text in found], error.kind.status)
+
+
+def _problem(path: str, text: str, form: ProfileForm) -> Problem:
+    """Return a problem with the id of its input, or of the group of inputs."""
+    if path == "find":
+        return Problem(path, text)
+    name = path if _is_input(path, form) else input_of(path)
+    part = part_of(path) if "-" in path else path
+    day = path.rpartition("-")[2]
+    label = f"{values.field(part)}, {day.capitalize()}" if day in hours.DAYS else values.field(part)
+    return Problem(name if _is_input(name, form) or name in form.parts else "", f"{label}: {text}")
+
+
+def _is_input(name: str, form: ProfileForm) -> bool:
+    return name in form.inputs or name.startswith(PREFIXES)

@@ -50,6 +50,12 @@ _FIELDS = {
     "latlng.latitude": "Latitude",
     "latlng.longitude": "Longitude",
     "serviceItems": "Services",
+    "serviceArea": "Where customers are served",
+    "openingDate": "Opened",
+    "labels": "Labels",
+    "adWordsLocationExtensions": "Phone in ads",
+    "latlng": "Place on the map",
+    "relationshipData": "Related businesses",
 }
 _ENUMS = {"openInfo.status", "serviceArea.businessType"}
 _ADDRESS = ("organization", "recipients", "addressLines", "sublocality", "locality", "administrativeArea", "postalCode")
@@ -112,14 +118,14 @@ def _by_field(value: object, path: str) -> Iterable[str]:
     last = path.rpartition(".")[2]
     if isinstance(value, str):
         if path in _ENUMS:
-            return [_sentence(value)]
+            return [sentence(value)]
         return [category({"name": value})] if value.startswith("categories/") else _any(value)
     if not isinstance(value, dict | list):
         return _any(value)
     if path == "regularHours.periods" or (last == "regularHours" and isinstance(value, dict)):
         return _week(value["periods"] if isinstance(value, dict) else value)
     if path == "moreHours":
-        return [line for one in value for line in (f"{_sentence(one['hoursTypeId'])}:", *_week(one["periods"]))]
+        return [line for one in value for line in (f"{sentence(one['hoursTypeId'])}:", *_week(one["periods"]))]
     if last in {"specialHours", "specialHourPeriods"}:
         return [_special(one) for one in (value["specialHourPeriods"] if isinstance(value, dict) else value)]
     if last == "storefrontAddress":
@@ -129,7 +135,7 @@ def _by_field(value: object, path: str) -> Iterable[str]:
     if last == "additionalCategories":
         return [category(one) for one in value]
     if last == "serviceItems":
-        return [_service(one) for one in value]
+        return [service(one) for one in value]
     if last == "placeInfos":
         return [str(one["placeName"]) for one in value]
     return _any(value)
@@ -175,21 +181,22 @@ def _address(value: Any) -> list[str]:
 def category(value: Any) -> str:
     """Return the display name, or `Coffee shop` for `categories/gcid:coffee_shop`."""
     name: str = value.get("displayName") or ""
-    return name or _sentence(value["name"].rpartition("/")[2].removeprefix("gcid:"))
+    return name or sentence(value["name"].rpartition("/")[2].removeprefix("gcid:"))
 
 
-def _service(value: JsonObject) -> str:
+def service(value: JsonObject) -> str:
     """Return the name and price of a service."""
     if free := value.get("freeFormServiceItem"):
         name = str(free["label"]["displayName"])
     else:
-        name = _sentence(value["structuredServiceItem"]["serviceTypeId"].rpartition(":")[2])
+        name = sentence(value["structuredServiceItem"]["serviceTypeId"].rpartition(":")[2])
     price = value.get("price") or {}
     amount = f"{int(price.get('units', 0)) + price.get('nanos', 0) / 1e9:g} {price.get('currencyCode', '')}".strip()
     return f"{name}, {amount}" if price else name
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
+    """Return `Happy hour` for `HAPPY_HOUR`."""
     words = text.replace("_", " ").strip()
     return words[:1].upper() + words[1:].lower()
 

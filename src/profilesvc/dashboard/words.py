@@ -51,6 +51,12 @@ OPEN_STATES = Words(
         "CLOSED_PERMANENTLY": N_("Closed permanently"),
     }
 )
+SERVED = Words(
+    {
+        "CUSTOMER_AND_BUSINESS_LOCATION": N_("At the address and in areas"),
+        "CUSTOMER_LOCATION_ONLY": N_("Only in areas, not at the address"),
+    }
+)
 POST_STATES = Words(
     {
         "LIVE": N_("Live"),

@@ -188,6 +188,14 @@ class Provider(Protocol):
         """Return one location as consumers see it: `{location, diffMask, pendingMask}`. Empty masks are absent."""
         ...
 
+    async def categories(self, region: str, language: str, start: str) -> list[JsonObject]:
+        """Return the first 100 categories of a country whose names start with a text."""
+        ...
+
+    async def categories_of(self, names: list[str], region: str, language: str) -> list[JsonObject]:
+        """Return categories by name, with the kinds of hours and services that they offer."""
+        ...
+
     async def patch_location(self, name: str, body: JsonObject, update_mask: list[str]) -> JsonObject:
         """Change the fields in the mask. Return the location from the provider's response."""
         ...

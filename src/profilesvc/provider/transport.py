@@ -9,7 +9,7 @@ import asyncio
 import copy
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
@@ -27,6 +27,7 @@ from profilesvc.provider.quota import Counters, Quota
 from profilesvc.provider.responses import Received, is_over_quota, read_document, read_response
 from profilesvc.settings import ProviderSettings
 
+Params = Mapping[str, str | list[str]]
 Api = Literal["information", "verifications", "accounts", "posts", "notifications"]
 
 # Shares of `timeout_seconds`. A sync reads and writes, and a retried post creation lists and writes, so that both take
@@ -50,7 +51,7 @@ class Request:
     method: str
     path: str
     share: float = READ
-    params: dict[str, str] = field(default_factory=dict)
+    params: Params = field(default_factory=dict)
     body: JsonObject | None = None
     edits: str = ""
 

@@ -1,0 +1,73 @@
+"""The provider's categories: found by the start of their names, with the kinds of hours and services of each."""
+
+from dataclasses import dataclass, field
+
+from profilesvc.contract.json import JsonObject
+from profilesvc.provider.port import ProviderError
+from profilesvc.services.context import AllowedLocation, Services
+from profilesvc.services.provider_errors import provider_failure
+from profilesvc.services.provider_logins import provider_at
+
+SHOWN = 20  # of a search
+LONGEST = 100  # characters of a search
+_REGION, _LANGUAGE = "US", "en"
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What the categories of a profile offer: names by id."""
+
+    categories: dict[str, str] = field(default_factory=dict)
+    hours: dict[str, str] = field(default_factory=dict)
+    services: dict[str, str] = field(default_factory=dict)
+
+
+async def search(services: Services, location: AllowedLocation, profile: JsonObject, start: str) -> dict[str, str]:
+    """Return the names of the categories that start with a text, by id, in the country of a profile.
+
+    Raises:
+        ServiceError: PROVIDER_API_ERROR.
+    """
+    start = " ".join(start.replace('"', " ").split())[:LONGEST]
+    if not start:
+        return {}
+    try:
+        remote = await provider_at(services, location)
+        found = await remote.categories(region_of(profile), _LANGUAGE, start)
+    except ProviderError as error:
+        raise provider_failure(error) from error
+    return dict(sorted(_names(found).items(), key=lambda pair: pair[1])[:SHOWN])
+
+
+async def offered(services: Services, location: AllowedLocation, profile: JsonObject, names: list[str]) -> Offered:
+    """Return what categories offer, by their ids.
+
+    Raises:
+        ServiceError: PROVIDER_API_ERROR.
+    """
+    if not names:
+        return Offered()
+    try:
+        remote = await provider_at(services, location)
+        found = await remote.categories_of(names, region_of(profile), _LANGUAGE)
+    except ProviderError as error:
+        raise provider_failure(error) from error
+    hours, kinds = dict[str, str](), dict[str, str]()
+    for one in found:
+        hours |= {kind["hoursTypeId"]: _label(kind, "hoursTypeId") for kind in one.get("moreHoursTypes") or []}
+        kinds |= {kind["serviceTypeId"]: _label(kind, "serviceTypeId") for kind in one.get("serviceTypes") or []}
+    return Offered(_names(found), hours, kinds)
+
+
+def region_of(profile: JsonObject) -> str:
+    """Return the country of a profile, which decides about its categories."""
+    address, area = profile.get("storefrontAddress") or {}, profile.get("serviceArea") or {}
+    return str(address.get("regionCode") or area.get("regionCode") or _REGION)
+
+
+def _names(found: list[JsonObject]) -> dict[str, str]:
+    return {one["name"]: _label(one, "name") for one in found if one.get("name")}
+
+
+def _label(one: JsonObject, ident: str) -> str:
+    return str(one.get("localizedDisplayName") or one.get("displayName") or one[ident])
