@@ -9,13 +9,15 @@ from typing import Any
 import httpx
 import pytest
 from quart import Quart
-from sqlalchemy import insert, select, text
+from sqlalchemy import insert, select, text, update
 
 from conftest import BASE_URL, ON_ONE_DATABASE, AsService, Change, Dial
 from profilesvc.domain.time import FrozenClock
+from profilesvc.operations import generate
+from profilesvc.operations.generate import Amounts
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
-from profilesvc.storage import users
+from profilesvc.storage import tables, users
 from profilesvc.storage.domains import ENTRIES
 from profilesvc.storage.tables import key_domains, keys
 from support.api import Site, assert_error, assert_ok
@@ -23,6 +25,7 @@ from support.citus import on_one_server
 from support.effort import effort
 from support.origins import DOMAINS, GOOD, HOSTILE, MALFORMED
 from support.parts import Broken
+from support.statement_counts import sent_by
 
 LOCATIONS = "/api/v1/external-business/locations"
 HEARTBEAT = "/api/v1/api-keys/heartbeat"
@@ -371,6 +374,23 @@ class TestPreflight:
         await key_service.deactivate(services, live.key["client_id"], "billing_issue")
         assert not await preflight(http, "https://many.example")
 
+    async def test_A124_ten_thousand_owners_of_a_domain_do_not_cost_a_statement_each(
+        self, http: httpx.AsyncClient, services: Services
+    ) -> None:
+        owners = 10_000
+        await generate.load(services, [], Amounts(owners, 0, 0, sites_per_user=1), seed=1, sure=True)
+        async with services.storage.write() as session:
+            entries = key_domains.c.domain.like("site%")
+            await session.execute(update(key_domains).where(entries).values(domain="many.example"))
+            await session.execute(update(tables.users).values(suspended_at=services.clock.now()))
+        with sent_by(services) as sent:
+            assert not await preflight(http, "https://many.example")
+        assert len(sent.statements) < owners / 100
+        async with services.storage.write() as session:
+            last = select(tables.users.c.id).order_by(tables.users.c.id.desc()).limit(1).scalar_subquery()
+            await session.execute(update(tables.users).where(tables.users.c.id == last).values(suspended_at=None))
+        assert await preflight(http, "https://many.example")
+
     async def test_A124_keys_of_a_suspended_owner_do_not_count(
         self, http: httpx.AsyncClient, site: Site, services: Services
     ) -> None:
@@ -433,6 +453,7 @@ def walk(app: Quart) -> Iterator[tuple[str, set[str]]]:
         "delivery_id": "1",
         "alert_id": "1",
         "connection_id": "1",
+        "session_id": "1",
         "draft_id": "x",
         "template_id": "x",
         "link": "1-1-x",

@@ -1,9 +1,9 @@
 """Queries on the domains from which keys accept requests, so that a preflight costs one look-up in an index."""
 
-from itertools import groupby
+from operator import eq
 from typing import NamedTuple
 
-from sqlalchemy import BigInteger, String, bindparam, delete, insert, select, tuple_
+from sqlalchemy import BigInteger, String, and_, bindparam, delete, insert, select, tuple_
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -14,7 +14,7 @@ from profilesvc.storage.tables import holds, key_domains, keys, users
 ANY = ""  # the domain in the row of a key that accepts every domain
 NEVER = 2**63 - 1
 
-_PIECE = 100  # entries of a domain that are read at once
+_PIECE = 500  # entries of a domain that are read at once
 _place = tuple_(key_domains.c.until, key_domains.c.owner_id, key_domains.c.key_id)
 ENTRIES = Prepared(
     select(*_place.clauses)
@@ -30,32 +30,49 @@ ENTRIES = Prepared(
 async def allow(session: Executor, domain: str | None, now: int) -> bool:
     """Return whether a live key accepts requests from this domain.
 
-    None is a host that only keys without domains accept. The entries of the domain, then the keys of each owner are
-    statements of their own, because a distributed database may have them on different nodes.
+    None is a host that only keys without domains accept. The entries of the domain and the keys are statements of their
+    own, because a distributed database may have them on different nodes. The first key has a statement of its own,
+    because it is nearly always live. All others share one, so that many owners whose keys are held cost two statements.
     """
-    lost: DBAPIError | None = None
+    lost: list[DBAPIError] = []
     for each in (ANY,) if domain is None else (domain, ANY):
         until, owner_id, key_id = now, NEVER, NEVER  # the last entry that has ended
         while entries := await fetch(session, ENTRIES, domain=each, until=until, owner_id=owner_id, key_id=key_id):
-            for owner_id, of_owner in groupby(entries, key=lambda entry: entry[1]):
-                try:
-                    if await _is_any_live(session, owner_id, [entry[2] for entry in of_owner]):
-                        return True
-                except DBAPIError as error:  # the node of this owner is down; another owner may have a live key
-                    if not is_of_another_node(error):
-                        raise
-                    lost = error
+            ids = [(entry[1], entry[2]) for entry in entries]
+            for some in (ids[:1], ids[1:]):
+                if some and await _is_any_live(session, some, lost):
+                    return True
             until, owner_id, key_id = entries[-1]
-    if lost is not None:
-        raise lost
+    if lost:
+        raise lost[-1]
     return False
 
 
-async def _is_any_live(session: Executor, owner_id: int, ids: list[int]) -> bool:
-    held = select(holds.c.key_id).where(holds.c.owner_id == owner_id, holds.c.key_id == keys.c.id).exists()
+async def _is_any_live(session: Executor, ids: list[tuple[int, int]], lost: list[DBAPIError]) -> bool:
+    """Return whether one of these keys, by owner and id, is live. If a node is down, ask for each.
+
+    `lost` gets the errors of keys whose node is down, because another owner may have a live key.
+    """
+    try:
+        return await _has_live(session, ids)
+    except DBAPIError as error:
+        if not is_of_another_node(error):
+            raise
+        if len(ids) == 1:
+            lost.append(error)
+            return False
+    for each in ids:
+        if await _is_any_live(session, [each], lost):
+            return True
+    return False
+
+
+async def _has_live(session: Executor, ids: list[tuple[int, int]]) -> bool:
+    held = select(holds.c.key_id).where(holds.c.owner_id == keys.c.owner_id, holds.c.key_id == keys.c.id).exists()
     is_live = (keys.c.revoked_at.is_(None), users.c.suspended_at.is_(None), ~held)
-    query = select(keys.c.id).join(users, users.c.id == keys.c.owner_id)
-    found = query.where(keys.c.owner_id == owner_id, keys.c.id.in_(ids), *is_live).limit(1)
+    place = keys.c.owner_id, keys.c.id
+    is_one = tuple_(*place).in_(ids) if len(ids) > 1 else and_(*map(eq, place, ids[0]))
+    found = select(keys.c.id).join(users, users.c.id == keys.c.owner_id).where(is_one, *is_live).limit(1)
     return (await session.execute(found)).first() is not None
 
 
