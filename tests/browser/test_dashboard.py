@@ -197,7 +197,7 @@ def test_the_keyboard_is_enough(chromium: Any, demo: Server) -> None:
         assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
         page.keyboard.press("Enter")
         focused = ""
-        for _ in range(20):  # the numbers, and the box of the first site
+        for _ in range(30):  # the numbers, the first steps, and the box of the first site
             page.keyboard.press("Tab")
             focused = page.evaluate("document.activeElement.id")
             if focused.startswith("site-"):

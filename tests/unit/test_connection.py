@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profilesvc.domain.connection import HISTORY, Span, history, reason_hint, state
+from profilesvc.domain.connection import HISTORY, Span, daily_contacts, history, reason_hint, state
 from profilesvc.domain.time import DAY, HOUR, MINUTE, iso
 
 NOW = 1_800_000_000_000
@@ -99,3 +99,22 @@ def test_history_has_no_gaps_and_agrees_with_the_state(ages: list[int], created_
     moment = NOW - probe
     told = [e["state"] for e in entries if e["from"] < iso(moment) < e["to"]]
     assert told in ([], [state(max((b for b in beats if b <= moment), default=None), moment)])
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a", "b", "c"]),
+            st.integers(0, 40 * DAY),
+            st.sampled_from([0, HOUR, DAY, 3 * DAY, 50 * DAY]),
+        )
+    )
+)
+def test_contacts_are_counted_once_for_each_site_and_day(drawn: list[tuple[str, int, int]]) -> None:
+    now = 40 * DAY + 5 * HOUR
+    runs = [(site, Span(start, start + length)) for site, start, length in drawn]
+    counted = [
+        len({site for site, run in runs if run.from_ < (day + 1) * DAY and run.to >= day * DAY})
+        for day in range(11, 41)
+    ]
+    assert daily_contacts(runs, now, 30) == counted

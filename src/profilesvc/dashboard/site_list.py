@@ -63,6 +63,7 @@ class Numbers:
     sites: int
     attention: int
     drifted: int
+    rejected: int
     states: dict[str, int]
     steps: dict[str, bool]  # the first steps of an account, and whether each is done; empty if they are not shown
 
@@ -74,9 +75,24 @@ class Numbers:
             len(sites),
             sum(bool(site.problems) for site in sites),
             sum(bool(site.drift) for site in sites),
+            sum(bool(site.rejected) for site in sites),
             {name: states[name] for name in STATES},
             first_steps(sites, plan),
         )
+
+    @property
+    def tiles(self) -> list[tuple[int, str, str]]:
+        """The numbers on the first page: a count, the query of the list that has these sites, and a text."""
+        of_one = self.attention == 1
+        return [
+            (self.sites, "", "site" if self.sites == 1 else "sites"),
+            (self.attention, "?needs=any", "needs attention" if of_one else "need attention"),
+            (self.states["online"], "?state=online", "online"),
+            (self.states["offline"], "?state=offline", "offline"),
+            (self.states["none"], "?needs=no_key", "without a key"),
+            (self.drifted, "?needs=drift", "drifted"),
+            *([(self.rejected, "?needs=rejected", "with rejected posts")] if self.rejected else []),
+        ]
 
     @property
     def parts(self) -> list[tuple[str, float, float]]:
@@ -214,12 +230,11 @@ def row_digest(site: SiteView, form: str, now: int) -> str:
     )
 
 
-async def shown(visit: Visit, listing: Listing, seen: str = "") -> JsonObject:
-    """Return what the templates need for a page of the list.
+async def shown(visit: Visit, listing: Listing, sites: list[SiteView], seen: str = "") -> JsonObject:
+    """Return what the templates need for a page of the list of these sites.
 
     `seen` has the digests of the rows that the reader has; these rows are not sent again.
     """
-    sites = await overview.sites(visit.services, visit.caller)
     page, is_dense = page_of(found(sites, listing), listing), len(sites) > FEW
     numbers = Numbers.of(sites, visit.caller.plan)
     form = f"{is_dense} {listing.get('select')}"
@@ -239,6 +254,7 @@ async def shown(visit: Visit, listing: Listing, seen: str = "") -> JsonObject:
         "is_dense": is_dense,
         "bars": {ident: bar(periods, visit.now) for ident, periods in histories.items()},
         "businesses": businesses(sites),
+        "here": listing.link().removeprefix(PATH),
         "tags": tags,
         "guides": visit.services.settings.effective_guides_folder is not None,
         "state_of": state_of,

@@ -2,7 +2,7 @@
 
 from quart import Blueprint, Response, request
 
-from profilesvc.dashboard import exports, pages, site_list, words
+from profilesvc.dashboard import charts, exports, pages, site_list, words
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.connection import Period
 from profilesvc.domain.time import iso
@@ -14,17 +14,23 @@ blueprint = Blueprint("sites", __name__)
 
 @view(blueprint, "")
 async def show(visit: Visit) -> Response:
-    shown = await site_list.shown(visit, site_list.listing_of(request.args))
+    listing, sites = site_list.listing_of(request.args), await overview.sites(visit.services, visit.caller)
+    shown = await site_list.shown(visit, listing, sites)
+    days = [] if listing.is_filtered else await overview.connected_days(visit.services, visit.caller, sites)
+    chart = charts.days(days, sum(bool(site.keys) for site in sites), visit.now)
     name, email = await overview.person(visit.services, visit.caller)
     logins = (await provider_connections.list_all(visit.services, visit.caller)).connections
     ended = [login for login in logins if login.state == "reauth_required"]
-    return pages.page("sites.html", visit=visit, is_part=False, email=email, name=name, ended=ended, **shown)
+    return pages.page(
+        "sites.html", visit=visit, is_part=False, chart=chart, email=email, name=name, ended=ended, **shown
+    )
 
 
 @view(blueprint, "/sites/live")
 async def live(visit: Visit) -> Response:
     """Return the current list without the rows that the page already shows, or nothing if nothing has changed."""
-    shown = await site_list.shown(visit, site_list.listing_of(request.args), request.args.get("seen", ""))
+    sites = await overview.sites(visit.services, visit.caller)
+    shown = await site_list.shown(visit, site_list.listing_of(request.args), sites, request.args.get("seen", ""))
     if shown["is_same"]:
         return Response(status=204, headers={"Cache-Control": "no-store"})
     return pages.page("_sites.html", visit=visit, is_part=True, **shown)

@@ -1,5 +1,7 @@
 """Connection states, derived from the times of heartbeats, now and for the last 30 days."""
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -114,6 +116,21 @@ def online_share(found: list[Period]) -> float | None:
     """Return the part of the time, from 0 to 1, that was online; None if there was no time yet."""
     total = sum(one.to - one.from_ for one in found)
     return sum(one.to - one.from_ for one in found if one.state == "online") / total if total else None
+
+
+def daily_contacts(runs: Iterable[tuple[str, Span]], now: int, days: int) -> list[int]:
+    """Return how many sites were in contact on each of the last days (UTC), the oldest first and today last.
+
+    `runs` are sites with a run of heartbeats, in any order; a site may have several keys, which count once.
+    """
+    first = now // DAY - (days - 1)
+    seen: dict[str, int] = {}  # a bit for each day
+    for site, span in runs:
+        start, end = max(span.from_ // DAY - first, 0), min(span.to // DAY - first, days - 1)
+        if start <= end:
+            seen[site] = seen.get(site, 0) | ((1 << (end + 1)) - (1 << start))
+    counts = Counter(day for mask in seen.values() for day in range(days) if mask >> day & 1)
+    return [counts[day] for day in range(days)]
 
 
 def _intervals(spans: list[Span], now: int, since: int) -> list[tuple[State, int, int]]:

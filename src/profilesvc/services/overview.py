@@ -9,7 +9,7 @@ from profilesvc.contract.keys import KeyEntry
 from profilesvc.domain import connection, profiles
 from profilesvc.domain.connection import Period, ReasonHint, State
 from profilesvc.domain.plans import Plan
-from profilesvc.domain.time import month_start
+from profilesvc.domain.time import DAY, month_start
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.key_events import entry
 from profilesvc.storage import connection as contacts
@@ -132,6 +132,18 @@ async def histories(services: Services, caller: Caller, sites: list[SiteView]) -
             runs = connection.joined([span for key in site.keys for span in spans.get(key.row.id, [])])
             found[site.id] = connection.periods(runs, now, min(key.row.created_at for key in site.keys))
     return found
+
+
+async def connected_days(services: Services, caller: Caller, sites: list[SiteView]) -> list[int]:
+    """Return how many of the sites sent a heartbeat on each of the last 30 days (UTC), today last, in one statement."""
+    now, days = services.clock.now(), connection.HISTORY // DAY
+    ids = {key.row.id: site.id for site in sites for key in site.keys}
+    if not any(key.row.last_heartbeat_at for site in sites for key in site.keys):
+        return []
+    async with services.storage.read(may_be_old=True) as session:
+        runs = await contacts.runs(session, caller.owner_id, (now // DAY - days + 1) * DAY)
+    found = ((ids[key_id], connection.Span(*times)) for key_id, *times in runs if key_id in ids)
+    return connection.daily_contacts(found, now, days)
 
 
 def _urgency(site: SiteView) -> int:

@@ -151,3 +151,11 @@ async def spans_of_keys(session: Executor, owner_id: int, key_ids: list[int], si
     for row in await session.execute(query):
         found.setdefault(row.key_id, []).append(Span(row.started_at, row.ended_at))
     return found
+
+
+async def runs(session: Executor, owner_id: int, since: int) -> list[tuple[int, int, int]]:
+    """Return the runs of contact of all keys of an owner after an instant: key, first and last heartbeat."""
+    query = select(contacts.c.key_id, contacts.c.started_at, contacts.c.ended_at).where(
+        contacts.c.owner_id == owner_id, contacts.c.started_at >= month_start(since), contacts.c.ended_at >= since
+    )
+    return [tuple(row) for row in await session.execute(query)]
