@@ -9,7 +9,10 @@ import pytest
 from quart import Quart
 
 import profilesvc
+from conftest import Change
 from profilesvc import look
+from profilesvc.dashboard import help_links
+from profilesvc.services.context import Services
 from support.dashboard_browser import Browser
 from support.dashboard_pages import NO_PAGE_ENDS, NO_PAGES, PAGES, PUBLIC
 
@@ -102,3 +105,25 @@ async def test_the_issuers_page_has_our_style_and_its_policy_allows_no_other(vis
     assert "--ground" in answer.text
     assert "prefers-color-scheme: dark" in answer.text
     assert "'unsafe-inline'" not in answer.headers["Content-Security-Policy"]
+
+
+GUIDE = ROOT.parents[1] / "docs" / "dashboard.md"
+
+
+def test_every_help_link_leads_to_a_heading_of_the_guide() -> None:
+    headings = re.findall(r"^#{2,3} (.+)$", GUIDE.read_text("utf-8"), re.MULTILINE)
+    assert set(help_links.FRAGMENTS) <= set(headings)
+    for heading, fragment in help_links.FRAGMENTS.items():
+        assert fragment == heading.lower().replace(" ", "-")
+
+
+async def test_pages_link_to_their_part_of_the_guide_if_it_is_on_this_server(
+    alice_there: Browser, services: Services, change: Change, tmp_path: Path
+) -> None:
+    for path, fragment in (("/keys", "keys"), ("/sites/111/reviews", "reviews"), ("/sites/111/calendar", "posts")):
+        change(settings=services.settings.model_copy(update={"guides_folder": tmp_path}))
+        page = await alice_there.open(f"/dashboard{path}")
+        assert f"{help_links.GUIDE}#{fragment}" in page.links
+        change(settings=services.settings.model_copy(update={"guides_folder": tmp_path / "none"}))
+        page = await alice_there.open(f"/dashboard{path}")
+        assert not any(link.startswith("/guides/") for link in page.links)

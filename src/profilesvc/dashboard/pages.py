@@ -8,9 +8,10 @@ from quart import Response, request
 
 from profilesvc.api.caching import compressed
 from profilesvc.api.failures import headers_of, service_error
+from profilesvc.api.request import current_services
 from profilesvc.api.request import headers_of as scope_headers
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN
-from profilesvc.dashboard import event_words, post_words, values, words
+from profilesvc.dashboard import event_words, help_links, post_words, values, words
 from profilesvc.dashboard.problems import NONE, Problems
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request
@@ -64,13 +65,18 @@ def _templates() -> Environment:
         anchor=values.anchor,
         event=words.event,
     )
-    environment.globals.update(words=words, post_words=post_words, event_words=event_words, columns=values.columns)
+    environment.globals.update(
+        words=words, post_words=post_words, event_words=event_words, columns=values.columns, help_of=help_links.of
+    )
     return environment
 
 
 def text(template: str, **shown: object) -> str:
     """Render a template; `visit` is None if no user is signed in."""
-    return _templates().get_template(template).render(**{"visit": None, "language": texts.language(), **shown})
+    settings = current_services().settings
+    guides = settings.effective_guides_folder is not None  # without them, pages have no links to them
+    common = {"visit": None, "language": texts.language(), "product": settings.dashboard, "guides": guides}
+    return _templates().get_template(template).render(**{**common, **shown})
 
 
 def page(template: str, status: int | None = None, *, problems: Problems = NONE, **shown: object) -> Response:
@@ -118,6 +124,10 @@ def redirect(path: str, done: str = "") -> Response:
     return Response(status=303, headers={"Location": path, "Cache-Control": "no-store"})
 
 
+# A picture of the operator's. An SVG file that a browser opens as a page runs no script and loads nothing.
+_PICTURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+
+
 async def add_headers(response: Response) -> Response:
     """Add the headers of every response under /dashboard, and compress the pages that only our own pages requested.
 
@@ -127,6 +137,8 @@ async def add_headers(response: Response) -> Response:
     response.headers.update(_HEADERS)
     if response.mimetype == "text/html":
         response.headers["Content-Language"] = texts.language()
+    if response.mimetype == "image/svg+xml":
+        response.headers["Content-Security-Policy"] = _PICTURE_POLICY
     is_page = response.status_code == 200 and request.method == "GET" and response.mimetype == "text/html"
     if is_page and request.headers.get("Sec-Fetch-Site") in ("same-origin", "none"):
         return await compressed(scope_headers(cast(Any, request.scope)), response)

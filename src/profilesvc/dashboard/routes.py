@@ -7,6 +7,7 @@ from quart import Blueprint, Response, current_app, request
 
 from profilesvc import look
 from profilesvc.api.documents import documents
+from profilesvc.api.request import current_services
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.dashboard import (
     account,
@@ -76,6 +77,13 @@ def blueprint() -> Blueprint:
             raise ServiceError(NOT_FOUND, "File not found.")
         content_type = _TYPES.get(files[name].suffix, "text/plain; charset=utf-8")
         return await documents().respond(f"dashboard/{name}", files[name].read_bytes, content_type)
+
+    @dashboard.get("/logo")
+    async def logo() -> Response:
+        product = current_services().settings.dashboard
+        if product.logo_file is None:
+            raise ServiceError(NOT_FOUND, "File not found.")
+        return await documents().respond("dashboard logo", product.logo_file.read_bytes, product.logo_type)
 
     @dashboard.get("/")
     async def home() -> Response:

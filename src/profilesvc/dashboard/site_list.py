@@ -256,7 +256,6 @@ async def shown(visit: Visit, listing: Listing, sites: list[SiteView], seen: str
         "businesses": businesses(sites),
         "here": listing.link().removeprefix(PATH),
         "tags": tags,
-        "guides": visit.services.settings.effective_guides_folder is not None,
         "state_of": state_of,
         "needs": NEEDS,
         "sorts": SORTS,

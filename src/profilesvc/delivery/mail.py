@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.message import EmailMessage
-from email.utils import format_datetime
+from email.utils import format_datetime, formataddr
 from functools import cache
 from typing import Literal
 from urllib.parse import urlsplit
@@ -180,7 +180,8 @@ def _message(
         shown["unsubscribe"] = f"{settings.base_url}/dashboard/alerts/unsubscribe/{sealed}"
     shown["stories"] = [_shown(settings.base_url, each, told) for each, told in zip(due, stories, strict=True)]
     message = EmailMessage()
-    message["From"], message["To"] = settings.mail.from_, mailbox(first.channel.target)
+    message["From"] = formataddr((settings.dashboard.product_name, settings.mail.from_))
+    message["To"] = mailbox(first.channel.target)
     message["Subject"] = " ".join(subject.split())[:200]
     message["Date"] = format_datetime(datetime.fromtimestamp(first.now // 1000, UTC))
     message["Message-ID"] = f"<{first.owner_id}.{first.channel.id}.{first.id}@{host}>"

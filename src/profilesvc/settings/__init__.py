@@ -19,6 +19,7 @@ from pydantic_settings import (
 
 from profilesvc.limits.settings import LimitSettings
 from profilesvc.settings.groups import (
+    DashboardSettings,
     IdentitySettings,
     LabSettings,
     MailSettings,
@@ -34,6 +35,7 @@ from profilesvc.settings.secret_files import SUFFIX, read_secrets, secrets
 
 __all__ = [
     "PREFIX",
+    "DashboardSettings",
     "IdentitySettings",
     "LabSettings",
     "MailSettings",
@@ -137,6 +139,7 @@ class Settings(BaseSettings):
     metrics: MetricsSettings = MetricsSettings()
     webhooks: WebhookSettings = WebhookSettings()
     mail: MailSettings = MailSettings()
+    dashboard: DashboardSettings = DashboardSettings()
     max_in_flight: Annotated[int, Field(ge=1, le=100_000)] = 1_000
     """Requests that one process works on; further ones get 503. One address gets at most four fifths."""
     drain_seconds: Annotated[float, Field(ge=0, le=300)] = 0

@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 from pydantic_settings import NoDecode
 
+from profilesvc.settings import branding
+
 Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 
 
@@ -268,6 +270,20 @@ class MailSettings(_Group):
     def sends(self, production: bool) -> bool:
         """Return whether messages can be sent: to a server, or in development to files."""
         return bool(self.url.get_secret_value()) or not production
+
+
+class DashboardSettings(_Group):
+    """How the dashboard presents itself to its users (docs/dashboard.md)."""
+
+    product_name: Annotated[str, AfterValidator(branding.product_name)] = "profilesvc"
+    """Name of the product in the header, the titles and the mails, at most 40 characters."""
+    logo_file: Annotated[Path | None, AfterValidator(branding.logo_file)] = None
+    """SVG or PNG file, at most 100 kB, that the header shows next to the name. Unset: no logo."""
+
+    @property
+    def logo_type(self) -> str:
+        """The media type of the logo."""
+        return branding.type_of(self.logo_file) if self.logo_file else ""
 
 
 class LabSettings(_Group):
