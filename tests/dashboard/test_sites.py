@@ -193,7 +193,9 @@ async def test_the_number_of_statements_does_not_depend_on_the_number_of_sites(
         # Each process reads the signing keys every 2 s, with or without a request.
         counted.append([statement for statement in sent.statements if "signing_keys" not in statement])
     # The chart of the days is on the page of all sites.
-    assert counted[1] == [statement for statement in counted[2] if "FROM contacts" not in statement or "IN (" in statement]
+    assert counted[1] == [
+        statement for statement in counted[2] if "FROM contacts" not in statement or "IN (" in statement
+    ]
     assert len(counted[2]) == len(counted[1]) + 1 <= 12
 
 

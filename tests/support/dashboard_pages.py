@@ -51,6 +51,7 @@ NO_PAGES = {
     "/dashboard/",
     "/dashboard/<path:missing>",
     "/dashboard/static/<name>",
+    "/dashboard/logo",
     "/dashboard/photos/<name>",
     "/dashboard/badge/<badge>",
     "/dashboard/callback",

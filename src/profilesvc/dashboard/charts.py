@@ -31,9 +31,14 @@ class Days:
         return len(self.bars) * STEP
 
     @property
-    def lowest(self) -> int:
-        """The lowest count of a whole day."""
+    def least(self) -> int:
+        """The lowest count of the days before today, which is not over."""
         return min(bar.count for bar in self.bars[:-1])
+
+    @property
+    def greatest(self) -> int:
+        """The highest count of the days before today."""
+        return max(bar.count for bar in self.bars[:-1])
 
 
 def days(counts: list[int], most: int, now: int) -> Days | None:

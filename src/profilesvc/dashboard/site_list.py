@@ -14,6 +14,7 @@ from profilesvc.domain.connection import HISTORY, Period
 from profilesvc.domain.plans import Plan
 from profilesvc.domain.time import HOUR
 from profilesvc.language import texts
+from profilesvc.language.texts import _, plural
 from profilesvc.services import overview
 from profilesvc.services.overview import SiteView
 
@@ -83,15 +84,14 @@ class Numbers:
     @property
     def tiles(self) -> list[tuple[int, str, str]]:
         """The numbers on the first page: a count, the query of the list that has these sites, and a text."""
-        of_one = self.attention == 1
         return [
-            (self.sites, "", "site" if self.sites == 1 else "sites"),
-            (self.attention, "?needs=any", "needs attention" if of_one else "need attention"),
-            (self.states["online"], "?state=online", "online"),
-            (self.states["offline"], "?state=offline", "offline"),
-            (self.states["none"], "?needs=no_key", "without a key"),
-            (self.drifted, "?needs=drift", "drifted"),
-            *([(self.rejected, "?needs=rejected", "with rejected posts")] if self.rejected else []),
+            (self.sites, "", plural("site", "sites", self.sites)),
+            (self.attention, "?needs=any", plural("needs attention", "need attention", self.attention)),
+            (self.states["online"], "?state=online", _("online")),
+            (self.states["offline"], "?state=offline", _("offline")),
+            (self.states["none"], "?needs=no_key", _("without a key")),
+            (self.drifted, "?needs=drift", _("drifted")),
+            *([(self.rejected, "?needs=rejected", _("with rejected posts"))] if self.rejected else []),
         ]
 
     @property
@@ -254,7 +254,7 @@ async def shown(visit: Visit, listing: Listing, sites: list[SiteView], seen: str
         "is_dense": is_dense,
         "bars": {ident: bar(periods, visit.now) for ident, periods in histories.items()},
         "businesses": businesses(sites),
-        "here": listing.link().removeprefix(PATH),
+        "query": listing.link().removeprefix(PATH),
         "tags": tags,
         "state_of": state_of,
         "needs": NEEDS,
