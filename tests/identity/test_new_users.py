@@ -5,6 +5,7 @@ import asyncio
 import httpx
 import pytest
 
+from profilesvc.services import deletion
 from profilesvc.services.context import Services
 from profilesvc.settings import IdentitySettings, Settings
 from profilesvc.storage.users import list_users
@@ -35,6 +36,17 @@ async def test_a_first_login_makes_a_user_and_the_next_finds_it(http: httpx.Asyn
     second = assert_ok(await exchanged(http, signed(claims(**changed))))
     assert claims_of(first["access_token"])["sub"] == claims_of(second["access_token"])["sub"]
     assert len(await users(services)) == 4
+
+
+async def test_a_person_whose_account_was_deleted_starts_with_an_empty_one(
+    http: httpx.AsyncClient, services: Services
+) -> None:
+    first = claims_of(assert_ok(await exchanged(http, signed(claims(**DANA))))["access_token"])["sub"]
+    await deletion.request(services, int(first))
+    token = assert_ok(await exchanged(http, signed(claims(**DANA, jti="again"))))["access_token"]
+    assert claims_of(token)["sub"] != first
+    listed = await http.get("/api/v1/businesses", headers={"Authorization": f"Bearer {token}"})
+    assert assert_ok(listed) == {"businesses": []}
 
 
 async def test_two_first_logins_at_once_make_one_user(http: httpx.AsyncClient, services: Services) -> None:

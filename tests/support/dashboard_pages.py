@@ -33,11 +33,13 @@ PAGES = {
     "audit-found": "/dashboard/audit?kind=webhooks",
     "plan": "/dashboard/plan",
     "account": "/dashboard/account",
+    "account-delete": "/dashboard/account/delete",
     "missing": "/dashboard/nothing",
 }
 # Pages without a session.
 PUBLIC = {
     "sign-in": "/dashboard/sign-in",
+    "account-deleted": "/dashboard/account-deleted",
     "unsubscribe": "/dashboard/alerts/unsubscribe/{unsubscribe}",
     "confirm": "/dashboard/alerts/confirm/{confirm}",
 }
@@ -61,4 +63,4 @@ NO_PAGES = {
     "/dashboard/connections/link/<link>/start",
     "/dashboard/keys/locations",
 }
-NO_PAGE_ENDS = ("/live", ".csv", ".json")
+NO_PAGE_ENDS = ("/live", ".csv", ".json", ".zip")

@@ -15,6 +15,7 @@ from profilesvc.services import (
     audit,
     badges,
     credentials,
+    deletion,
     drafts,
     events,
     keys,
@@ -146,5 +147,6 @@ async def _sessions(services: Services) -> None:
     for other in others:
         await sessions.end(services, bob, services.signer.verify(other, "at+jwt", services.clock.now())["jti"])
     await sessions.started_at(services, bob, this)
+    await deletion.plan(services, bob, this)
     renewed = await sessions.end_others(services, bob, this)
     assert len((await sessions.list_live(services, bob, renewed.token)).shown) == 1

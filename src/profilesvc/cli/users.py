@@ -105,6 +105,30 @@ def logout(email: str, as_json: AsJson = False) -> None:
 
 
 @app.command()
+def delete(
+    email: str,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be deleted.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a user with all their data. Pseudonymous audit events stay for 400 days."""
+    from profilesvc.services import deletion
+
+    planned = run(lambda services: deletion.delete_user(services, email, dry_run=True))
+    if not dry_run:
+        if not yes:
+            total = sum(planned.rows.values())
+            typer.confirm(f"Delete {planned.email} and {total} rows? This cannot be undone.", abort=True, err=True)
+        planned = run(lambda services: deletion.delete_user(services, email))
+    rows = [{"table": name, "rows": count} for name, count in planned.rows.items() if count or as_json]
+    if as_json:
+        show({"email": planned.email, "requested_at": planned.requested_at, "rows": planned.rows}, as_json)
+    else:
+        show(rows, as_json)
+        typer.echo(f"{planned.email}: {'would be deleted' if dry_run else 'deleted'}")
+
+
+@app.command()
 def billing(
     email: str,
     paid: Annotated[bool, typer.Option("--paid/--failed", help="Whether the invoices are paid.")],

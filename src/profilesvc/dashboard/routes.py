@@ -17,6 +17,7 @@ from profilesvc.dashboard import (
     badge,
     calendar,
     connections,
+    deletion,
     deliveries,
     differences,
     drafts,
@@ -41,7 +42,7 @@ from profilesvc.dashboard import (
 from profilesvc.domain.errors import ServiceError
 
 _OF_A_SITE = [site, differences, profile, posts, drafts, calendar, reviews, reply_templates, many_posts]
-_OF_THE_USER = [keys, connections, alerts, webhooks, deliveries, audit, plan, account]
+_OF_THE_USER = [keys, connections, alerts, webhooks, deliveries, audit, plan, account, deletion]
 _PARTS = [session, sites, selected, *_OF_A_SITE, *_OF_THE_USER, badge]
 _UNLISTED = [photos, alert_links, mail, reader]  # no link of the navigation
 _MISSING = "dashboard.not_found"

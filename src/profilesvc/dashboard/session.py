@@ -41,7 +41,8 @@ async def sign_in() -> Response:
 
 @blueprint.get("/sign-in/start")
 async def start() -> Response:
-    url, attempt = await (await _provider()).begin(local(request.args.get("next", "")))
+    provider, again = await _provider(), "again" in request.args
+    url, attempt = await provider.begin(local(request.args.get("next", "")), again=again)
     services, response = current_services(), pages.redirect(url)
     sealed = attempt.sealed(services, services.clock.now() + _ATTEMPT_SECONDS * SECOND)
     cookies.put(response, services, cookies.SIGN_IN, sealed, _ATTEMPT_SECONDS)

@@ -65,8 +65,10 @@ class Provider:
         """The URL to which the provider redirects the browser. It must be registered there."""
         return f"{self.services.settings.base_url}{PATH}/callback"
 
-    async def begin(self, next_path: str) -> tuple[str, Attempt]:
+    async def begin(self, next_path: str, *, again: bool = False) -> tuple[str, Attempt]:
         """Return the provider's URL for the browser, and the attempt to store until the browser is back.
+
+        With `again` the provider asks for the password even if it still has a session.
 
         Raises:
             ServiceError: SERVICE_UNAVAILABLE if the provider cannot be reached.
@@ -89,6 +91,7 @@ class Provider:
             nonce=attempt.nonce,
             code_challenge=create_s256_code_challenge(attempt.verifier),
             code_challenge_method="S256",
+            **({"prompt": "login"} if again else {}),
         )
         return str(url), attempt
 

@@ -195,6 +195,7 @@ PERMISSIONS = Words(
 # Fields of the API, with the input of the form that shows their problems and its label.
 _INPUTS = {
     "name": ("name", "Name"),
+    "email": ("email", "E-mail address"),
     "summary": ("summary", "Text"),
     "callToAction.actionType": ("action", "Button"),
     "callToAction.url": ("action_url", "Button link"),

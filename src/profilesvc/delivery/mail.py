@@ -28,6 +28,12 @@ from profilesvc.storage.deliveries import Told
 _ORDER = (*DOWN, "connection.site_mismatch", "token.reuse_detected", "key.expiring", "sync.failed", "post.rejected")
 # With the time of one message it must be shorter than worker.LEASE, or all that was sent is claimed and sent again.
 _ROUND = 30 * SECOND
+# The last message to an owner, and the only one to the address of a login that has no event.
+_DELETED = Story(
+    "Your account is deleted",
+    "All sessions and API keys have ended, and your data is deleted within minutes. You get no more messages. "
+    "If you did not do this, ask the operator of the service at once.",
+)
 When = Literal["now", "again", "digest"]
 
 
@@ -141,6 +147,8 @@ def _alert(services: Services, due: Due, *, is_again: bool) -> EmailMessage:
         told = Story("Confirm this address to receive alerts about your sites", "The link is valid for three days.")
         link = f"{base}/alerts/confirm/{alerts.confirming_link(services, due.channel, due.now)}"
         return _message(services, [due], told.title, [told], link, "Confirm the address")
+    if due.event is None and due.channel.kind == "notice":
+        return _message(services, [due], _DELETED.title, [_DELETED], base, "Open the dashboard")
     if due.event is None:
         told = Story("This is a test of your alerts")
         return _message(services, [due], told.title, [told], base, "Open the dashboard")

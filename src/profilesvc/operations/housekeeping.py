@@ -1,4 +1,4 @@
-"""Periodic work: expired keys, old rows, the counts, the sweep, readings, consents to withdraw."""
+"""Periodic work: expired keys, old rows, the counts, the sweep, readings, consents to withdraw, accounts to delete."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from profilesvc.domain.connection import HISTORY, OFFLINE_AFTER
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, HOUR, month_start
 from profilesvc.operations import counts, feed, publishing, readings, sweep
-from profilesvc.services import audit, events, idempotency, mirrors, provider_connections
+from profilesvc.services import audit, deletion, events, idempotency, mirrors, provider_connections
 from profilesvc.services.context import Services
 from profilesvc.storage import housekeeping, partitions
 from profilesvc.storage.housekeeping import Kind
@@ -113,6 +113,7 @@ async def in_background(services: Services) -> AsyncIterator[None]:
         run(services, stopped, feed.run_once, feed.PAUSES),
         run(services, stopped, publishing.run_once, publishing.PAUSES),
         run(services, stopped, revoke_consents, COUNTS_PAUSES),
+        run(services, stopped, deletion.run_once, COUNTS_PAUSES),
     )
     try:
         yield

@@ -265,16 +265,21 @@ async def end(services: Services, row: ProviderConnection) -> ProviderConnection
         await table.forget(session, owner_id, names, now)
         if names:
             await fit_plan(services, session, user)  # the plan has room for other locations
-        token = _kept(services, row).token
-        kept = services.vault.encrypt(f"{row.subject} {token}", purpose(owner_id, None)) if token else None
-        empty = {"subject": None, "email": None, "scopes": "", "last_error": None, "last_error_at": None}
-        ended = {"state": "disconnected", "refresh_token": kept, "revoke_at": now if kept else None}
-        await table.change(session, owner_id, row.id, **empty, **ended)
+        await withdraw(services, session, row)
         await audit.record(services, session, "provider.disconnected", owner_id, connection_id=row.id)
         status = ProviderConnectionStatus(id=row.id, state="disconnected", url=page_of(services))
         event = events.new("provider_connection.disconnected", ProviderConnectionChanged(connection=status))
         events.publish(services, session, owner_id, event)
     return ProviderConnectionDisconnected(id=row.id, locations=names, deactivated_keys=held)
+
+
+async def withdraw(services: Services, session: AsyncSession, row: ProviderConnection) -> None:
+    """Forget a login, but for its encrypted token, by which `revoke_due` withdraws the consent."""
+    token = _kept(services, row).token
+    kept = services.vault.encrypt(f"{row.subject} {token}", purpose(row.owner_id, None)) if token else None
+    empty = {"subject": None, "email": None, "scopes": "", "last_error": None, "last_error_at": None}
+    ended = {"state": "disconnected", "refresh_token": kept, "revoke_at": services.clock.now() if kept else None}
+    await table.change(session, row.owner_id, row.id, **empty, **ended)
 
 
 class _Kept(NamedTuple):
