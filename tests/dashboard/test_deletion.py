@@ -68,7 +68,7 @@ async def test_an_old_session_has_to_sign_in_again(alice_there: Browser, clock: 
     assert alice_there.answer.url.path == "/dashboard/account-deleted"
 
 
-async def test_nothing_of_the_owner_is_left_and_nobody_else_notices(
+async def test_nothing_of_the_owner_is_left_and_others_go_on(
     browser: Browser,
     signed_in: SignIn,
     alice: httpx.AsyncClient,

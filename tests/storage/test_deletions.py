@@ -182,7 +182,7 @@ async def test_a_row_of_a_request_that_had_started_before_is_deleted_too(
     assert await count(services, tables.events, zoe) == 0
 
 
-async def test_what_stays_goes_with_the_audit_trail(services: Services, zoe: int, clock: FrozenClock) -> None:
+async def test_the_rest_goes_with_the_audit_trail(services: Services, zoe: int, clock: FrozenClock) -> None:
     await deletion.request(services, zoe)
     await finished(services, clock)
     clock.advance(days=400)
