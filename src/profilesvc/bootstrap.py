@@ -23,6 +23,7 @@ from profilesvc.domain.signing_keys import ALGORITHMS, Algorithm
 from profilesvc.domain.time import MINUTE, Clock, SystemClock
 from profilesvc.fixtures import TEST_KEY_IDS, fixture_path, load_world
 from profilesvc.limits.limiter import Limiter
+from profilesvc.limits.opening import open_budget, open_windows
 from profilesvc.operations import demo_data, housekeeping
 from profilesvc.provider.port import Provider
 from profilesvc.services.context import Services
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
     from profilesvc.emulator.guard import Guard
-    from profilesvc.limits.budget import Budget
     from profilesvc.provider.quota import Counters
 
 SIGNING_KEY_FILE = "signing_key.pem"
@@ -52,13 +52,15 @@ DEV_ISSUER_KEY_FILE = "dev_issuer_key.pem"
 class Runtime:
     """Clock, entropy, watcher and resolver of a service, and the emulator's app and the issuer that it has opened.
 
-    A process that serves the emulator on its own socket sets `guard`. PostgreSQL shows `role` with the connections.
+    A process that serves the emulator on its own socket sets `guard`, and its URL for pushes if that is not BASE_URL.
+    PostgreSQL shows `role` with the connections.
     """
 
     clock: Clock = field(default_factory=SystemClock)
     entropy: Entropy = field(default_factory=SystemEntropy)
     emulator: Optional["Quart"] = None
     guard: Optional["Guard"] = None
+    own_url: str = ""
     issuer: DevIssuer | None = None
     watcher: Watcher = field(default_factory=Watcher)
     resolver: Resolver = resolve
@@ -140,15 +142,8 @@ def open_limiter(settings: Settings, clock: Clock, metrics: Metrics, *, serving:
 
 def _open_windows(settings: Settings, clock: Clock) -> Windows:
     """Return the counters of this process, or those of all processes in Redis or Valkey."""
-    from profilesvc.limits.counters import MemoryWindows
-
-    memory = MemoryWindows(clock)
-    if not settings.limits.shared:
-        return memory
-    from profilesvc.limits.redis import SharedWindows
-
     try:
-        return SharedWindows(settings.limits.storage_url.get_secret_value(), memory)
+        return open_windows(settings.limits, clock)
     except ValueError as error:
         raise SettingsError(f"{PREFIX}LIMITS__STORAGE_URL: {error}") from None
 
@@ -167,8 +162,7 @@ async def open_services(settings: Settings, runtime: Runtime, *, provider: bool 
     if not settings.base_url:
         raise SettingsError(f"{PREFIX}BASE_URL is not set. Set it, or run `serve` or `demo` once to store it.")
     plans = open_plans(settings)
-    signer = Signer(Keyring(), settings.base_url)
-    metrics = Metrics()
+    signer, metrics = Signer(Keyring(), settings.base_url), Metrics()
     async with (
         runtime.watcher.opened(),
         _open_storage(settings, runtime) as storage,
@@ -287,7 +281,7 @@ async def _open_provider(
 
     async with _open_counters(settings, runtime.clock, storage, metrics) as counters:
         if settings.provider.embedded:
-            from profilesvc.emulator.embedded import open_emulator
+            from profilesvc.emulator.embedded import open_emulator, push_to
 
             async with open_emulator(
                 settings,
@@ -298,6 +292,7 @@ async def _open_provider(
                 observe=observe,
                 counters=counters,
             ) as opened:
+                push_to(opened[1], settings, runtime.own_url or settings.base_url)
                 yield opened
         else:
             from profilesvc.provider.connect import open_provider
@@ -316,7 +311,7 @@ async def _open_counters(
     """
     from profilesvc.provider.quota import Counters, counting
 
-    windows, leases, budget = _open_windows(settings, clock), storage.leases, _open_budget(settings, clock)
+    windows, leases, budget = _open_windows(settings, clock), storage.leases, open_budget(settings.limits, clock)
     by_windows = counting(windows)
 
     async def count(bucket: str, window: Window) -> int:
@@ -331,18 +326,6 @@ async def _open_counters(
     finally:
         await windows.close()
         await budget.close()
-
-
-def _open_budget(settings: Settings, clock: Clock) -> "Budget":
-    """Return the budgets of this process, or those of all processes in Redis or Valkey."""
-    from profilesvc.limits.budget import MemoryBudget
-
-    memory = MemoryBudget(clock)
-    if not settings.limits.shared:
-        return memory
-    from profilesvc.limits.redis_budget import SharedBudget
-
-    return SharedBudget(settings.limits.storage_url.get_secret_value(), memory)
 
 
 class _Closed:

@@ -11,6 +11,7 @@ from support.program import Server, controls, serving
 
 ERIN, EMAIL, CHOSEN = "100008", "erin@example.com", ("Aoba", "Hodogaya", "Isogo")
 SITE, AOBA = "/dashboard/sites/801", "locations/801"
+MINUTE = 60_000
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +35,7 @@ def test_from_an_empty_account_to_a_disconnected_login(chromium: Any, demo: Serv
     _connect(erin)
     _choose_three_of_eight(erin)
     _create_a_key(erin)
+    _see_in_the_list_what_the_provider_changed(erin, provider)
     _settle_what_the_provider_changed(erin, provider)
     _edit_the_profile(erin, provider)
     _reconnect(erin, provider)
@@ -81,14 +83,26 @@ def _create_a_key(erin: Tab) -> None:
     assert len(page.get_by_label("Client secret").input_value()) == 64
 
 
-def _settle_what_the_provider_changed(erin: Tab, provider: httpx.Client) -> None:
+def _see_in_the_list_what_the_provider_changed(erin: Tab, provider: httpx.Client) -> None:
+    """The provider pushes a notification, so that the open list shows the change although no page asks for it."""
     page = erin.page
     page.goto(f"{erin.url}{SITE}")
     page.get_by_role("button", name="Switch sync on").click()
     page.get_by_role("heading", name="Sync is on").wait_for()
+    page.goto(f"{erin.url}/dashboard")
+    assert page.get_by_text("The provider changed this profile.").count() == 0
     changed = {"title": "Park Bakery Aoba", "websiteUri": "https://maps.example/aoba"}
     provider.put("state", json={"google_updated": {AOBA: changed}}).raise_for_status()
-    page.goto(f"{erin.url}{SITE}")
+    card = page.locator("#card-801")
+    card.get_by_text("The provider changed this profile.").wait_for(timeout=MINUTE)
+    assert page.url == f"{erin.url}/dashboard"
+    assert page.get_by_role("link", name="1 drifted").is_visible()
+
+
+def _settle_what_the_provider_changed(erin: Tab, provider: httpx.Client) -> None:
+    page = erin.page
+    page.get_by_role("link", name="Park Bakery, Aoba", exact=True).click()
+    page.get_by_text("The provider's profile differs from the last sync").first.wait_for()
     region = page.get_by_role("region", name="The provider changed these fields")
     assert "Park Bakery Aoba" in region.inner_text()
     page.screenshot(path=PICTURES / "site-changes.png", full_page=True)
@@ -105,6 +119,9 @@ def _settle_what_the_provider_changed(erin: Tab, provider: httpx.Client) -> None
     state = provider.get("state").json()["locations"][AOBA]
     assert (state["document"]["title"], state["google_updated"]) == ("Park Bakery Aoba", {})
     assert state["document"]["websiteUri"] == "https://park.example/aoba"
+    page.goto(f"{erin.url}/dashboard")
+    assert page.get_by_text("The provider changed this profile.").count() == 0
+    page.goto(f"{erin.url}{SITE}")
 
 
 def _edit_the_profile(erin: Tab, provider: httpx.Client) -> None:

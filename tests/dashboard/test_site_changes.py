@@ -33,6 +33,16 @@ class TestChangesOfTheProvider:
         assert "Mon 09:00\N{EN DASH}17:00" in page.text
         assert "openDay" not in alice_there.answer.text
 
+    async def test_are_shown_in_the_list_once_they_were_read(self, alice_there: Browser) -> None:
+        assert "The provider changed this profile." not in (await alice_there.open("/dashboard")).text
+        await alice_there.open(SITE)
+        assert "The provider changed this profile." in (await alice_there.open("/dashboard")).text
+        assert SITE in (await alice_there.open("/dashboard?needs=drift")).links
+        assert "Changed by the provider" in (await alice_there.http.get("/dashboard/sites.csv")).text
+        await alice_there.open(SITE)
+        await alice_there.send("/updates", mask="regularHours,title", decision="reject")
+        assert "The provider changed this profile." not in (await alice_there.open("/dashboard")).text
+
     async def test_are_accepted_one_by_one(
         self, alice_there: Browser, plugin: Site, emulator: httpx.AsyncClient
     ) -> None:

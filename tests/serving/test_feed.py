@@ -15,6 +15,8 @@ from profilesvc.services.feed import TYPES
 from profilesvc.settings import NotificationSettings, ProviderSettings
 from support.api import assert_ok
 from support.feed import ACCOUNT, PATH, TOPIC
+from support.program import caller, command, controls
+from support.program import serving as started
 from support.provider import LOGIN
 from support.wire import seeded, serving
 
@@ -56,13 +58,37 @@ def test_an_edit_at_the_provider_becomes_one_event_within_a_minute(sqlite_templa
         with serving(settings) as service, service.client() as client:
             publishing(emulator, f"{service.server.base_url}{PATH}")
             change(emulator, switches={"push_audience": "feed"})
-            started = time.monotonic()
             change(emulator, google_updated={PIER: {"title": "Harbour Coffee"}})
-            while not events_of(client) and time.monotonic() - started < SECONDS:
-                time.sleep(0.2)
-            assert events_of(client) == [("profile.drifted", PIER)]
+            wait_for_event(client, [])
             assert forged(service.server.base_url).status_code == 401
+
+
+def wait_for_event(client: httpx.Client, before: list[tuple[str, str]]) -> None:
+    """Wait at most a minute for one further event of the location."""
+    started = time.monotonic()
+    while events_of(client) == before and time.monotonic() - started < SECONDS:
+        time.sleep(0.2)
+    assert events_of(client) == [*before, ("profile.drifted", PIER)]
 
 
 def forged(base_url: str) -> httpx.Response:
     return httpx.post(f"{base_url}{PATH}", json={}, headers={"Authorization": "Bearer a.b.c"}, trust_env=False)
+
+
+def test_the_demo_is_pushed_what_changes_at_its_emulator(tmp_path: Path) -> None:
+    """Also for the accounts of the demo data, after the emulator was reset, and at a later start."""
+    for title in ("Harbour Coffee", "Harbour Cakes"):
+        with started(tmp_path, "demo", "--port", "0") as demo:
+            address = next(line.split()[1] for line in demo.introduction() if line.startswith("provider "))
+            token = command(tmp_path, "users", "token", "alice@example.com").stdout.strip()
+            with caller(demo, token) as alice, controls(tmp_path / "var", address) as provider:
+                before = events_of(alice)
+                provider.post("reset").raise_for_status()
+                provider.put("state", json={"google_updated": {PIER: {"title": title}}}).raise_for_status()
+                wait_for_event(alice, before)
+                paths = [call["path"] for call in provider.get("requests").json()["requests"]]
+                assert [path for path in paths if path.startswith("/v1/")] == [
+                    f"/v1/{PIER}",
+                    f"/v1/{PIER}:getGoogleUpdated",
+                ]
+            assert forged(demo.url).status_code == 401

@@ -18,7 +18,7 @@ from profilesvc.cli.opening import write_private
 from profilesvc.cli.show import utc
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.time import ShiftedClock
-from profilesvc.settings import PREFIX, Settings, SettingsError, forbid_in_production, load
+from profilesvc.settings import PREFIX, NotificationSettings, Settings, SettingsError, forbid_in_production, load
 
 if TYPE_CHECKING:
     import socket
@@ -39,6 +39,9 @@ _KEY = {
     "primary_domain": "harbour.example",
     "allowed_domains": ["localhost"],
 }
+_FEED = NotificationSettings(
+    topic="projects/demo/topics/profiles", service_account="push@emulator.iam.gserviceaccount.com"
+)
 _SED = r"""sed -n 's/.*"access_token":"\([^"]*\)".*/\1/p'"""
 _CALLS = """
 Get a token, list posts and sync. Paste these lines into a shell:
@@ -58,15 +61,13 @@ def demo(port: Port = 8000) -> None:
     from profilesvc.server.serving import serve_forever
 
     forbid_in_production("the demo")
-    settings = load()
-    newcomers = {"create_users": True} if settings.with_dev_issuer else {}  # who sign in with an account that is empty
-    settings = settings.model_copy(update={"identity": settings.identity.model_copy(update=newcomers)})
+    settings = _of_demo(load())
     with until_stopped(), bound(HOST, port) as listener, exclusive_server(settings):
         settings = with_base_url(settings, HOST, listener)
         key = asyncio.run(_prepare(settings))
         publish(settings)
         runtime, provider = (
-            Runtime(clock=ShiftedClock()),
+            Runtime(clock=ShiftedClock(), own_url=url_of(HOST, listener)),
             _next_port(listener, port) if settings.provider.embedded else None,
         )
         notes: list[str] = []
@@ -74,6 +75,7 @@ def demo(port: Port = 8000) -> None:
             runtime.guard = new_guard(settings, HOST)
             notes.append(f"provider       {url_of(HOST, provider)} (the emulator; its controls are under /__emulator/)")
             notes.append(control_line(settings, runtime.guard))
+            notes.append("change feed    the emulator pushes its changes, and the dashboard shows them within a minute")
         app, announced = create_app(settings, runtime), announce(HOST, listener)
 
         def ready() -> None:
@@ -84,6 +86,16 @@ def demo(port: Port = 8000) -> None:
         listeners = [listener] if provider is None else [listener, provider]
         if not serve_forever(both, listeners, ready, app.extensions["profilesvc.draining"].set):
             raise typer.Exit(1)
+
+
+def _of_demo(settings: Settings) -> Settings:
+    """Return the settings with newcomers who sign in with an empty account, and with the emulator's change feed."""
+    changed: dict[str, object] = {}
+    if settings.with_dev_issuer:
+        changed["identity"] = settings.identity.model_copy(update={"create_users": True})
+    if settings.provider.embedded and not settings.notifications.enabled:
+        changed["notifications"] = _FEED
+    return settings.model_copy(update=changed)
 
 
 class _TwoPorts:
@@ -113,14 +125,19 @@ def _next_port(listener: "socket.socket", requested: int) -> "socket.socket":
 
 
 async def _prepare(settings: Settings) -> JsonObject:
-    """Seed an empty database and return the demo key; create a new one if there is no usable key."""
+    """Seed an empty database and return the demo key; create a new one if there is no usable key.
+
+    The emulator publishes what changes in any account with locations here, as after `provider notifications enable`.
+    """
     from profilesvc.bootstrap import DEMO_KEY_FILE, Runtime, open_services
     from profilesvc.fixtures import load_world
-    from profilesvc.operations import seeding
+    from profilesvc.operations import notifications, seeding
 
     path = settings.data_dir / DEMO_KEY_FILE
     async with open_services(settings, Runtime()) as services:
         await seeding.load_if_empty(services, load_world())
+        if settings.provider.embedded:
+            await notifications.enable(services)
         key = await _if_valid(services, _stored_key(path))
         if key is None:
             key = await _new_key(services)

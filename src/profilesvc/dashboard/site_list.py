@@ -75,7 +75,7 @@ class Numbers:
         return cls(
             len(sites),
             sum(bool(site.problems) for site in sites),
-            sum(bool(site.drift) for site in sites),
+            sum("drift" in site.problems for site in sites),
             sum(bool(site.rejected) for site in sites),
             {name: states[name] for name in STATES},
             first_steps(sites, plan),
@@ -198,8 +198,9 @@ def percent(periods: list[Period]) -> float | None:
 
 def tags(site: SiteView) -> list[str]:
     """Return the problems of a site in a few words each, the most urgent first."""
+    differ = f"{len(site.drift)} field{'s differ' if len(site.drift) > 1 else ' differs'}"
     counted = {
-        "drift": f"{len(site.drift)} field{'s differ' if len(site.drift) > 1 else ' differs'}",
+        "drift": differ if site.drift else "Changed by the provider",
         "rejected": f"{site.rejected} post{'s' if site.rejected > 1 else ''} rejected",
     }
     return [counted.get(name) or _TAGS[name] for name in site.problems]
@@ -216,18 +217,8 @@ def row_digest(site: SiteView, form: str, now: int) -> str:
     """
     row = site.row._replace(profile="", source="")
     keys = [(key.state, key.hint, tuple(key.row)) for key in site.keys]
-    return _digest(
-        texts.language(),
-        form,
-        row,
-        site.title,
-        site.problems,
-        site.drift,
-        site.rejected,
-        site.processing,
-        keys,
-        now // HOUR,
-    )
+    counts = site.drift, site.is_overridden, site.rejected, site.processing
+    return _digest(texts.language(), form, row, site.title, site.problems, counts, keys, now // HOUR)
 
 
 async def shown(visit: Visit, listing: Listing, sites: list[SiteView], seen: str = "") -> JsonObject:

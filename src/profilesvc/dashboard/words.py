@@ -375,6 +375,8 @@ def site_problems(site: SiteView) -> list[str]:
         several = len(site.drift) > 1
         names = ", ".join(map(field_name, site.drift[:3])) + (", …" if len(site.drift) > 3 else "")
         problems.append(f"{len(site.drift)} field{'s' * several} differ{'s' * (not several)} at the provider: {names}.")
+    if site.is_overridden:
+        problems.append("The provider changed this profile. Open the site to accept or reject the changes.")
     if site.rejected:
         problems.append(f"{site.rejected} post{'s' * (site.rejected > 1)} rejected by the provider.")
     return problems

@@ -1,7 +1,7 @@
 """The provider's own changes of a profile: which fields may be accepted or rejected, and the states of edits."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.location import Location
@@ -41,6 +41,12 @@ class Masks(NamedTuple):
 
 
 NO_EDITS = Masks([], [])
+
+
+def has_flag(profile: JsonObject, name: Literal["hasGoogleUpdated", "hasPendingEdits"]) -> bool:
+    """Return whether the metadata of a profile has a flag: consumers see other values than the owner's."""
+    metadata = profile.get("metadata")
+    return isinstance(metadata, dict) and metadata.get(name) is True
 
 
 def paths(mask: object) -> list[str]:

@@ -35,13 +35,12 @@ def transport_of(app: Quart) -> httpx.ASGITransport:
     return httpx.ASGITransport(app=app)  # type: ignore[arg-type]  # httpx types ASGI scopes as plain mappings
 
 
-def _push_to(app: Quart, settings: Settings) -> None:
-    """Let the emulator push notifications to this service, unless its switches name another endpoint."""
+def push_to(app: Quart, settings: Settings, address: str) -> None:
+    """Let the emulator push notifications to the service at an address, unless its switches name another endpoint."""
     feed, shared = settings.notifications, app.extensions["emulator"]
     if feed.enabled:
-        endpoint = f"{settings.base_url}/provider/notifications"
         shared.pushing = {
-            "push_endpoint": endpoint,
+            "push_endpoint": f"{address}/provider/notifications",
             "push_audience": settings.effective_audience,
             "push_service_account": feed.service_account,
         }
@@ -65,7 +64,6 @@ async def open_emulator(
     app = create_emulator(settings.data_dir / EMULATOR_FILE, clock=clock, entropy=entropy, world=world, guard=guard)
     async with TestApp(app, _PATIENCE_SECONDS, _PATIENCE_SECONDS):
         transport = transport_of(app)
-        _push_to(app, settings)
         client = httpx.AsyncClient(transport=transport, trust_env=False)
         login = emulator_login(settings.provider)
         port = Transport(client, login, origin=_ORIGIN, clock=clock, observe=observe, counters=counters)

@@ -10,7 +10,6 @@ from profilesvc.emulator.tables import (
     EmulatorAccountRow,
     EmulatorLocationRow,
     EmulatorLoginRow,
-    EmulatorNotificationRow,
     EmulatorPostRow,
     EmulatorReviewRow,
     EmulatorStateRow,
@@ -18,9 +17,9 @@ from profilesvc.emulator.tables import (
 
 
 async def clear(session: AsyncSession) -> None:
-    """Delete everything except the tokens, which clients still use."""
+    """Delete everything except the tokens and the notification settings, which clients set once and still use."""
     documents = (EmulatorAccountRow, EmulatorLocationRow, EmulatorPostRow, EmulatorReviewRow)
-    for row in (EmulatorStateRow, EmulatorLoginRow, EmulatorNotificationRow, *documents):
+    for row in (EmulatorStateRow, EmulatorLoginRow, *documents):
         await session.exec(delete(row))
 
 

@@ -40,9 +40,8 @@ async def _of_all(services: Services, *, change: bool) -> list[AccountFeed]:
 async def _of(services: Services, owner_id: int, number: int | None, account: str, *, change: bool) -> AccountFeed:
     try:
         remote = await _remote(services, owner_id, number)
-        if change:
-            await turn_on(services, remote, account)
-        return _shown(services, owner_id, account, await remote.notification_setting(account))
+        setting = await (turn_on(services, remote, account) if change else remote.notification_setting(account))
+        return _shown(services, owner_id, account, setting)
     except ProviderError as error:
         return AccountFeed(account, owner_id, works=False, topic="", types=[], error=str(error))
 

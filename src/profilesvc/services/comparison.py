@@ -7,7 +7,7 @@ from profilesvc.contract.json import JsonObject
 from profilesvc.contract.sync import ComparedField, FilteredField, SyncComparison, SyncPreview
 from profilesvc.domain import profiles
 from profilesvc.domain.time import iso
-from profilesvc.domain.updates import NO_EDITS, Masks
+from profilesvc.domain.updates import NO_EDITS, Masks, has_flag
 from profilesvc.provider.port import Provider, ProviderError
 from profilesvc.services import drift
 from profilesvc.services.access import require_plan
@@ -49,9 +49,7 @@ async def compare(services: Services, location: AllowedLocation) -> SyncComparis
 
 def has_edits(provider: JsonObject) -> bool:
     """Return whether consumers see other values than the owner's, by the metadata of a profile."""
-    metadata = provider.get("metadata")
-    flags = metadata if isinstance(metadata, dict) else {}
-    return bool(flags.get("hasGoogleUpdated") or flags.get("hasPendingEdits"))
+    return has_flag(provider, "hasGoogleUpdated") or has_flag(provider, "hasPendingEdits")
 
 
 async def _edits(remote: Provider, location: AllowedLocation, provider: JsonObject) -> Masks:

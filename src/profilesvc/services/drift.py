@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.events import ProfileDrifted
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.sync import Difference
-from profilesvc.domain import profiles
+from profilesvc.domain import profiles, updates
 from profilesvc.provider.port import Provider
 from profilesvc.services import events
 from profilesvc.services.context import AllowedLocation, Services
@@ -50,8 +50,7 @@ async def note_google(
         ProviderError: The provider's version could not be read.
         ServiceError: SERVICE_UNAVAILABLE.
     """
-    metadata = profile.get("metadata")
-    is_updated = isinstance(metadata, dict) and metadata.get("hasGoogleUpdated") is True
+    is_updated = updates.has_flag(profile, "hasGoogleUpdated")
     async with services.storage.read() as session:
         before = await feed.google_update(session, location.owner_id, location.name)
     if not is_updated and before is None:

@@ -48,13 +48,13 @@ class _Message(NamedTuple):
     named: tuple[What, ...]
 
 
-async def turn_on(services: Services, remote: Provider, account: str) -> None:
-    """Let the provider publish the changes of an account to the topic.
+async def turn_on(services: Services, remote: Provider, account: str) -> JsonObject:
+    """Let the provider publish the changes of an account to the topic, and return the setting there.
 
     Raises:
         ProviderError: It could not be set.
     """
-    await remote.set_notifications(account, services.settings.notifications.topic, TYPES)
+    return await remote.set_notifications(account, services.settings.notifications.topic, TYPES)
 
 
 async def turn_on_all(services: Services, row: ProviderConnection, accounts: Collection[str]) -> None:

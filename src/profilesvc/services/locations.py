@@ -16,6 +16,7 @@ from profilesvc.domain.problems import counted
 from profilesvc.domain.request import in_background
 from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import SECOND
+from profilesvc.domain.updates import has_flag
 from profilesvc.provider.port import ProviderError, Verification
 from profilesvc.services import drift, events, mirrors
 from profilesvc.services.access import require_plan
@@ -85,8 +86,7 @@ async def _is_fresh(
     """Return whether the cached profile may be returned: for a day, while the change feed announces what changes."""
     if now - cached.profile_read_at <= services.settings.cache_max_age_seconds * SECOND:
         return True
-    metadata = profile.get("metadata")
-    in_review = isinstance(metadata, dict) and metadata.get("hasPendingEdits") is True  # no notification ends it
+    in_review = has_flag(profile, "hasPendingEdits")  # no notification ends it
     if not services.settings.notifications.enabled or in_review or now - cached.profile_read_at > mirrors.VALID:
         return False
     async with services.storage.read() as session:

@@ -10,6 +10,7 @@ from profilesvc.domain import connection, profiles
 from profilesvc.domain.connection import Period, ReasonHint, State
 from profilesvc.domain.plans import Plan
 from profilesvc.domain.time import DAY, month_start
+from profilesvc.domain.updates import has_flag
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.key_events import entry
 from profilesvc.storage import connection as contacts
@@ -42,12 +43,16 @@ class KeyView:
 
 @dataclass(frozen=True, slots=True)
 class SiteView:
-    """A location with its live keys; `drift` names the leaves that differ from the provider's as last read."""
+    """A location with its live keys; `drift` names the leaves that differ from the provider's as last read.
+
+    `is_overridden`: the public sees values that the provider has set itself, until the owner accepts or rejects them.
+    """
 
     row: SiteRow
     title: str
     keys: list[KeyView]
     drift: list[str]
+    is_overridden: bool
     rejected: int
     processing: int
     problems: list[str] = field(default_factory=list)
@@ -163,6 +168,7 @@ def _key(row: KeyRow, now: int) -> KeyView:
 def _site(row: SiteRow, plan: Plan, keys: list[KeyView], in_review: dict[tuple[str, str], int]) -> SiteView:
     source, profile = orjson.loads(row.source or "{}"), orjson.loads(row.profile)
     drift = profiles.drift(source, profile, plan.syncable)
+    is_overridden = has_flag(profile, "hasGoogleUpdated")
     rejected, processing = (in_review.get((row.name, state), 0) for state in ("REJECTED", "PROCESSING"))
     hints = {key.hint for key in keys if key.hint}
     if any(key.state == "online" for key in keys):  # the site is online, even if its older keys are not
@@ -172,11 +178,11 @@ def _site(row: SiteRow, plan: Plan, keys: list[KeyView], in_review: dict[tuple[s
     present: dict[str, bool] = {
         **{str(hint): True for hint in hints},
         "unverified": not row.is_verified and bool(keys),
-        "drift": bool(drift),
+        "drift": bool(drift) or is_overridden,
         "rejected": rejected > 0,
     }
     problems = [name for name in PROBLEMS if present.get(name)]
-    return SiteView(row, row.title or row.name, keys, drift, rejected, processing, problems)
+    return SiteView(row, row.title or row.name, keys, drift, is_overridden, rejected, processing, problems)
 
 
 async def choices(services: Services, caller: Caller) -> list[Choice]:
