@@ -11,6 +11,7 @@ from profilesvc.domain.time import DAY, HOUR
 from profilesvc.operations import operator
 from profilesvc.services import (
     access,
+    account_export,
     alerts,
     audit,
     badges,
@@ -148,5 +149,6 @@ async def _sessions(services: Services) -> None:
         await sessions.end(services, bob, services.signer.verify(other, "at+jwt", services.clock.now())["jti"])
     await sessions.started_at(services, bob, this)
     await deletion.plan(services, bob, this)
+    assert [piece async for piece in account_export.archive(services, bob)]
     renewed = await sessions.end_others(services, bob, this)
     assert len((await sessions.list_live(services, bob, renewed.token)).shown) == 1

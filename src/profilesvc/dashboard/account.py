@@ -5,7 +5,7 @@ from quart import Blueprint, Response, request
 from profilesvc.dashboard import cookies, exports, pages, problems
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError
-from profilesvc.services import account, sessions
+from profilesvc.services import account, account_export, sessions
 
 blueprint = Blueprint("account", __name__)
 _PATH = f"{pages.PATH}/account"
@@ -43,10 +43,10 @@ async def end_other_sessions(visit: Visit) -> Response:
     return response
 
 
-@view(blueprint, "/account/data.json")
+@view(blueprint, "/account/data.zip")
 async def export(visit: Visit) -> Response:
-    """Return a copy of the user's data to download."""
-    return exports.json_file(visit, "my-data", await account.export(visit.services, visit.caller))
+    """Send a copy of the user's data to download."""
+    return exports.stream(visit, "my-data", account_export.archive(visit.services, visit.caller))
 
 
 async def _page(visit: Visit, error: ServiceError | None = None) -> Response:

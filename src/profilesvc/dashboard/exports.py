@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 from quart import Response
 
@@ -43,6 +43,18 @@ def file(visit: Visit, name: str, header: Sequence[str], rows: Iterable[Sequence
         },
         content_type="text/csv; charset=utf-8",
     )
+
+
+def stream(visit: Visit, name: str, content: AsyncIterator[bytes]) -> Response:
+    """Return a ZIP file to download that is sent while it is made, however long that takes."""
+    headers = {
+        "Cache-Control": "no-store",
+        "Content-Disposition": f'attachment; filename="{name}-{iso(visit.now)[:10]}.zip"',
+        "X-Content-Type-Options": "nosniff",
+    }
+    response = Response(content, 200, headers, content_type="application/zip")
+    response.timeout = None
+    return response
 
 
 def json_file(visit: Visit, name: str, content: object) -> Response:
