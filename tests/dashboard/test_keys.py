@@ -38,6 +38,30 @@ async def test_the_form_accepts_fewer_permissions_and_an_expiry(alice_there: Bro
     assert "2026-02-01" in alice_there.page.text
 
 
+async def test_a_form_that_is_sent_again_leads_to_its_key(alice_there: Browser) -> None:
+    page = await alice_there.open("/dashboard/keys")
+    await alice_there.send("/keys", name="Once")
+    pair = secret_of(alice_there)
+    for name in ("Once", "Changed after Back"):
+        alice_there.page = page
+        await alice_there.send("/keys", name=name)
+        assert alice_there.answer.url.path == f"/dashboard/keys/{pair['client_id']}"
+        assert "This form has created this key before." in alice_there.page.text
+        assert pair["client_secret"] not in alice_there.answer.text
+    page = await alice_there.open("/dashboard/keys")
+    assert page.text.count("Once") == 1
+    await alice_there.send("/keys", name="Another")
+    assert secret_of(alice_there)["client_id"] != pair["client_id"]
+
+
+async def test_a_key_form_that_failed_may_be_corrected(alice_there: Browser) -> None:
+    await alice_there.open("/dashboard/keys")
+    await alice_there.send("/keys", 404, name="Typed", location="locations/211")
+    await alice_there.send("/keys", 400, name=" ", location="locations/111")
+    await alice_there.send("/keys", name="Corrected")
+    assert secret_of(alice_there)["client_secret"]
+
+
 @pytest.mark.parametrize(
     ("changes", "status", "said"),
     [

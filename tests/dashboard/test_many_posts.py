@@ -4,6 +4,8 @@ import httpx
 import pytest
 
 from profilesvc.domain.time import FrozenClock
+from profilesvc.operations import publishing
+from profilesvc.services.context import Services
 from support.api import BOB, Site, assert_ok
 from support.dashboard_browser import Browser, SignIn
 from support.drive import calls, fail, forget_calls, heal, posts_of
@@ -137,3 +139,85 @@ async def test_the_calendar_has_the_days_of_a_zone(
 async def test_a_wrong_month_is_an_error_of_ours(alice_there: Browser, month: str) -> None:
     page = await alice_there.open(f"{SITE}/calendar?month={month}", 400)
     assert "must be a month" in page.text
+
+
+LATER = {"publish_date": "2026-01-20", "publish_time": "14:00", "zone": "Asia/Tokyo", "kind": "STANDARD"}
+
+
+async def test_a_post_is_scheduled_for_several_sites_once(
+    alice_there: Browser, services: Services, clock: FrozenClock, emulator: httpx.AsyncClient
+) -> None:
+    await alice_there.open(f"{NEW}?site=111&site=112")
+    page = await alice_there.send("/posts/new", intent="preview", summary="Later", **LATER)
+    assert "Schedule for 2 sites" in page.text
+    preview = page
+    page = await alice_there.send("/posts/new", intent="schedule")
+    assert "2 of 2 posts were scheduled." in page.text
+    alice_there.page = preview  # Back, and the same button again
+    await alice_there.send("/posts/new", intent="schedule")
+    page = await alice_there.open("/dashboard/drafts")
+    assert page.text.count("Later") == 2
+    assert "1 to 2 of 2" in page.text
+    page = await alice_there.open("/dashboard/drafts?q=station")
+    assert "1 to 1 of 1" in page.text
+    clock.advance(days=19)
+    await publishing.run_once(services)
+    assert await posts_of(emulator, "Later") == 2
+
+
+async def test_a_draft_of_a_post_for_several_sites_may_be_unfinished(alice_there: Browser) -> None:
+    await alice_there.open(f"{NEW}?site=111&site=112")
+    page = await alice_there.send("/posts/new", intent="draft", kind="OFFER", title="Half")
+    assert "2 of 2 posts were stored as drafts." in page.text
+    page = await alice_there.open("/dashboard/drafts?state=draft")
+    await alice_there.open(next(link for link in page.links if "draft=" in link))
+    fields = alice_there.page.form("/posts")["fields"]
+    assert (fields["title"], fields["kind"]) == (["Half"], ["OFFER"])
+    await alice_there.open(NEW)
+    page = await alice_there.send("/posts/new", 400, intent="draft", title="Typed")
+    assert 'href="#site"' in alice_there.answer.text
+
+
+async def test_a_wrong_time_is_shown_before_the_preview(alice_there: Browser) -> None:
+    await alice_there.open(f"{NEW}?site=111")
+    page = await alice_there.send("/posts/new", 400, intent="preview", summary="Typed", **{**LATER, "zone": "Mars"})
+    assert 'href="#zone"' in alice_there.answer.text
+    assert page.form("/posts/new")["fields"]["summary"] == ["Typed"]
+
+
+async def test_back_and_change_it_sends_no_second_post(alice_there: Browser, emulator: httpx.AsyncClient) -> None:
+    await alice_there.open(f"{NEW}?site=111&site=112")
+    preview = await alice_there.send("/posts/new", intent="preview", summary="Once")
+    await alice_there.send("/posts/new", intent="send")
+    alice_there.page = preview  # Back
+    await alice_there.send("/posts/new", intent="edit")
+    await alice_there.send("/posts/new", intent="preview")
+    assert "2 of 2 posts were sent" in (await alice_there.send("/posts/new", intent="send")).text
+    assert await posts_of(emulator, "Once") == 2
+    alice_there.page = preview
+    await alice_there.send("/posts/new", intent="edit")
+    await alice_there.send("/posts/new", intent="preview", summary="Changed")
+    page = await alice_there.send("/posts/new", intent="send")
+    assert "This form was sent to this site before" in page.text
+    assert await posts_of(emulator, "Changed") == 0
+
+
+async def test_the_calendar_of_all_sites_has_filters_and_the_rest_of_a_day(alice_there: Browser) -> None:
+    for number in range(4):
+        await alice_there.open(f"{NEW}?site=111&site=112")
+        later = {**LATER, "publish_time": f"14:0{number}"}
+        await alice_there.send("/posts/new", intent="preview", summary=f"Post {number}", **later)
+        await alice_there.send("/posts/new", intent="schedule")
+    page = await alice_there.open("/dashboard/calendar?month=2026-01&zone=Asia/Tokyo")
+    assert page.text.count("Scheduled 14:0") == 5
+    link = next(link for link in page.links if "day=2026-01-20" in link)
+    assert "All 8 of 2026-01-20" in page.text
+    page = await alice_there.open(link)
+    assert "1 to 8 of 8" in page.text
+    assert "Post 3" in page.text
+    page = await alice_there.open("/dashboard/calendar?month=2026-01&zone=Asia/Tokyo&q=station")
+    assert page.text.count("Scheduled 14:0") == 4
+    assert "/dashboard/sites/112/posts" in page.links
+    page = await alice_there.open("/dashboard/calendar?month=2026-01&business=none")
+    assert "14:0" not in page.text
+    await alice_there.open("/dashboard/calendar?month=1", 400)

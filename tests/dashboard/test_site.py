@@ -400,6 +400,8 @@ async def test_another_users_site_is_neither_shown_nor_changed(
         "/dashboard/audit",
         "/dashboard/sites/selected?act=sync&site=111",
         "/dashboard/plan",
+        "/dashboard/drafts",
+        "/dashboard/calendar",
         "/dashboard/sites/live",
     ):
         assert "Harbour" not in (await bob.open(page)).text

@@ -133,6 +133,8 @@ async def _what_owners_write(services: Services, caller: Caller, location: Allow
     draft = await drafts.save(services, location, {}, post, (now + HOUR, "UTC"))
     await drafts.listing(services, location)
     await drafts.published(services, location, 0, now + DAY)
+    await drafts.listing_of_all(services, caller)
+    await drafts.published_at_all(services, caller, 0, now + DAY)
     await photos.read(services, url.rpartition("/")[2])
     await drafts.delete(services, location, draft)
     await drafts.sent(services, location, await drafts.save(services, location, {}, post))

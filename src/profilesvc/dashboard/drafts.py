@@ -9,18 +9,35 @@ from werkzeug.datastructures import MultiDict
 
 from profilesvc.api.parsing import idempotency_key
 from profilesvc.contract.json import JsonObject
-from profilesvc.dashboard import pages, photos, post_form
+from profilesvc.dashboard import pages, photos, post_form, post_words
+from profilesvc.dashboard.listing import Listing, matches, page_of
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError, invalid_many, problems_of
 from profilesvc.domain.posts import check_create
-from profilesvc.services import drafts, posts
+from profilesvc.services import drafts, overview, posts
 from profilesvc.services.context import AllowedLocation
 from profilesvc.services.idempotency import unsettled
 
-_NOT_KEPT = frozenset({"csrf", "once", "intent", "draft", "photo_file"})
+_NOT_KEPT = frozenset({"csrf", "once", "intent", "draft", "photo_file", "site", "find"})
 
 
 blueprint = Blueprint("drafts", __name__)
+
+
+@view(blueprint, "/drafts")
+async def show(visit: Visit) -> Response:
+    """Show the drafts of all sites, by a search in their texts and the names of the sites, and by state."""
+    choices = {"q": None, "state": post_words.DRAFT_STATES, "page": None}
+    listing = Listing.of(f"{pages.PATH}/drafts", request.args, choices)
+    sites = {site.row.name: site for site in await overview.sites(visit.services, visit.caller)}
+    found = [
+        (sites[draft.location_name], draft)
+        for draft in await drafts.listing_of_all(visit.services, visit.caller)
+        if draft.location_name in sites
+        and listing.get("state") in ("", draft.state)
+        and matches(listing.get("q"), sites[draft.location_name].title, post_words.draft_text(draft))
+    ]
+    return pages.page("drafts.html", visit=visit, listing=listing, shown=page_of(found, listing))
 
 
 @view(blueprint, "/sites/<location:locationId>/drafts/<draft_id>/delete", "POST")
@@ -64,8 +81,8 @@ async def act(visit: Visit, location: AllowedLocation, kind: str, form: "MultiDi
     """
     body, draft_id = post_form.document(kind, form), form.get("draft", "")
     if form.get("intent") in ("draft", "schedule"):
-        kept = {name: text for name, text in form.items() if name not in _NOT_KEPT} | {"kind": kind}
-        due = _due(form, body) if form["intent"] == "schedule" else None
+        kept = fields_of(form, kind)
+        due = due_of(form, body) if form["intent"] == "schedule" else None
         await drafts.save(visit.services, location, kept, body, due, draft_id)
         return "drafted" if due is None else "scheduled"
     once = idempotency_key([[form.get("once", "")]], body)
@@ -82,12 +99,17 @@ async def act(visit: Visit, location: AllowedLocation, kind: str, form: "MultiDi
     return "posted"
 
 
+def fields_of(form: "MultiDict[str, str]", kind: str) -> JsonObject:
+    """Return what was typed, as a draft keeps it."""
+    return {name: text for name, text in form.items() if name not in _NOT_KEPT} | {"kind": kind}
+
+
 async def may_exist(visit: Visit, location: AllowedLocation, form: "MultiDict[str, str]") -> bool:
     """Return whether the form was sent and its post may exist, although the provider has not confirmed it."""
     return bool(await unsettled(visit.services, visit.caller, "posts", [location.name], form.get("once", "")))
 
 
-def _due(form: "MultiDict[str, str]", body: JsonObject) -> tuple[int, str]:
+def due_of(form: "MultiDict[str, str]", body: JsonObject) -> tuple[int, str]:
     """Return the instant at which the post is to be published and its time zone, or raise all problems of the form."""
     day, time, zone = (form.get(name, "").strip() for name in ("publish_date", "publish_time", "zone"))
     found = list[int]()

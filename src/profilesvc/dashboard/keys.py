@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from quart import Blueprint, Response, request
 
-from profilesvc.api.parsing import checked
+from profilesvc.api.parsing import checked, idempotency_key
 from profilesvc.contract.alerts import KeyAlertsChange
 from profilesvc.contract.audit import AuditQuery
 from profilesvc.contract.errors import NOT_FOUND
@@ -16,6 +16,7 @@ from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.time import DAY, iso
 from profilesvc.services import audit, badges, credentials, key_alerts, key_changes, keys, overview
 from profilesvc.services.overview import KeyView
+from profilesvc.tokens.signer import random_id
 
 _EVENTS = 30
 _MOST_HOURS = 720
@@ -62,9 +63,13 @@ async def create(visit: Visit) -> Response:
         choices = await overview.choices(visit.services, visit.caller)
         businesses = (await keys.businesses(visit.services, visit.caller)).businesses
         body = key_form.body_of(visit.services, form, choices, businesses)
-        created = await credentials.create(visit.services, visit.caller, body)
+        once = idempotency_key([[form.get("once", "")]], "form")
+        assert once is not None, "one value was given"
+        created = await credentials.create_once(visit.services, visit.caller, body, once.value)
     except ServiceError as error:
         return await _list(visit, form, error)
+    if isinstance(created, str):
+        return pages.redirect(f"{pages.PATH}/keys/{created}", "key_exists")
     return pages.page("secret.html", visit=visit, created=created, new=True)
 
 
@@ -198,6 +203,7 @@ async def _list(visit: Visit, form: Mapping[str, str], error: ServiceError | Non
         visit=visit,
         businesses=(await keys.businesses(visit.services, visit.caller)).businesses,
         form=form,
+        once=form.get("once") or random_id(visit.services.entropy),
         problems=problems.of(error),
         can_create=any(choice.obstacle is None for choice in choices),
         asks_business=any(choice.obstacle is None and choice.business_id is None for choice in choices),

@@ -1,5 +1,7 @@
 """One post for several sites: choose them, write it, look at it, send it, and see what happened at each."""
 
+from collections.abc import Collection
+
 from quart import Blueprint, Response, request
 from werkzeug.datastructures import MultiDict
 
@@ -13,6 +15,7 @@ from profilesvc.services import overview, several
 from profilesvc.services import photos as stored_photos
 from profilesvc.services.idempotency import unsettled
 from profilesvc.services.overview import SiteView
+from profilesvc.services.several import Kept, Outcome
 from profilesvc.tokens.signer import random_id
 
 _PATH = "/posts/new"
@@ -30,33 +33,54 @@ async def new(visit: Visit) -> Response:
 
 @view(blueprint, _PATH, "POST", photos.FORM)
 async def act(visit: Visit) -> Response:
-    """Search sites, show the post before it is sent, or send it."""
+    """Search sites, show the post before it is sent, or send, schedule or store it."""
     form: MultiDict[str, str] = MultiDict(await request.form)
     intent, kind = form.get("intent", "preview"), _kind(form)
+    due: tuple[int, str] | None = None
     try:
         form = await drafts.uploaded(visit, kind, form)
         if intent in ("search", "edit"):
             return await _form_page(visit, form)
         chosen, document = await _chosen(visit, form), post_form.document(kind, form)
-        _require_complete(chosen, form, document)
+        if intent == "draft":
+            _require_sites(chosen)
+        else:
+            _require_complete(chosen, document)
+        if intent != "draft" and form.get("publish_date", "").strip():
+            due = drafts.due_of(form, document)
     except ServiceError as error:
         return await _form_page(visit, form, problems.of(error))
-    if intent != "send":
-        return await _preview(visit, form, chosen)
-    once = idempotency_key([[form.get("once", "")]], document)
+    once = idempotency_key([[form.get("once") or random_id(visit.services.entropy)]], document)
     assert once is not None, "one value was given"
+    if intent in ("draft", "schedule"):
+        kept = Kept(drafts.fields_of(form, kind), document, due)
+        return await _done(visit, form, chosen, await several.draft(visit.services, visit.caller, chosen, kept, once))
+    if intent != "send":
+        return await _preview(visit, form, chosen, once.value, due)
     outcomes = await several.post(visit.services, visit.caller, chosen, document, once)
     failed = [one.name for one in outcomes if one.changes is None]
     unsure = await unsettled(visit.services, visit.caller, "posts", failed, once.value)
+    return await _done(visit, form, chosen, outcomes, unsure)
+
+
+async def _done(
+    visit: Visit,
+    form: "MultiDict[str, str]",
+    chosen: list[SiteView],
+    outcomes: list[Outcome],
+    unsure: Collection[str] = (),
+) -> Response:
+    """Return what happened at each site; `unsure` names those where the post may exist."""
     results = list(zip(chosen, outcomes, strict=True))
     return pages.page(
         "many_posts_done.html",
         visit=visit,
         results=results,
+        intent=form.get("intent", ""),
         done=sum(one.changes is not None for one in outcomes),
         again=[site for site, one in results if one.changes is None and one.name not in unsure],
         unsure=[site for site, one in results if one.name in unsure],
-        once=once.value,
+        once=form.get("once", ""),
         fields=_fields(form),
     )
 
@@ -70,12 +94,13 @@ async def _chosen(visit: Visit, form: "MultiDict[str, str]") -> list[SiteView]:
     return [site for site in await overview.sites(visit.services, visit.caller) if site.id in ids]
 
 
-def _require_complete(chosen: list[SiteView], form: "MultiDict[str, str]", document: dict[str, object]) -> None:
-    def require_sites() -> None:
-        if not 1 <= len(chosen) <= several.MOST:
-            raise invalid("body", "site", f"select 1 to {several.MOST} sites")
+def _require_sites(chosen: list[SiteView]) -> None:
+    if not 1 <= len(chosen) <= several.MOST:
+        raise invalid("body", "site", f"select 1 to {several.MOST} sites")
 
-    if found := problems_of(require_sites, lambda: check_create(document)):
+
+def _require_complete(chosen: list[SiteView], document: dict[str, object]) -> None:
+    if found := problems_of(lambda: _require_sites(chosen), lambda: check_create(document)):
         raise invalid_many(found)
 
 
@@ -98,13 +123,16 @@ async def _form_page(visit: Visit, form: "MultiDict[str, str]", found: Problems 
         offered=sorted(offered, key=lambda site: site.title)[:_SHOWN],
         matching=len(offered),
         most=several.MOST,
+        once=form.get("once") or random_id(visit.services.entropy),
         preview=photo if stored_photos.is_ours(visit.services, photo) else "",
         usage=await overview.usage(visit.services, visit.caller),
         problems=found,
     )
 
 
-async def _preview(visit: Visit, form: "MultiDict[str, str]", chosen: list[SiteView]) -> Response:
+async def _preview(
+    visit: Visit, form: "MultiDict[str, str]", chosen: list[SiteView], once: str, due: tuple[int, str] | None
+) -> Response:
     usage = await overview.usage(visit.services, visit.caller)
     return pages.page(
         "many_posts_preview.html",
@@ -116,5 +144,6 @@ async def _preview(visit: Visit, form: "MultiDict[str, str]", chosen: list[SiteV
         fields=_fields(form),
         photo=form.get("photo", ""),
         is_ours=stored_photos.is_ours(visit.services, form.get("photo", "")),
-        once=random_id(visit.services.entropy),
+        once=once,
+        due=due,
     )

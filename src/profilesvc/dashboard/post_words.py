@@ -44,9 +44,14 @@ def draft_post(draft: Draft) -> JsonObject:
 
 def draft_name(draft: Draft) -> str:
     """Return the name of a draft for people who do not see its place on the page."""
+    return f"{DRAFT_STATES[draft.state]}: {draft_text(draft)}"
+
+
+def draft_text(draft: Draft) -> str:
+    """Return the start of the title or text of a draft."""
     post = draft_post(draft)
-    text = post.get("event", {}).get("title") or post.get("summary") or "without a text"
-    return f"{DRAFT_STATES[draft.state]}: {text[:60]}"
+    text: str = post.get("event", {}).get("title") or post.get("summary") or "without a text"
+    return text[:60]
 
 
 def schedule(interval: JsonObject) -> str:

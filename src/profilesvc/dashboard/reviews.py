@@ -43,7 +43,7 @@ async def reply(visit: Visit, locationId: str, reviewId: str) -> Response:
         await reviews.reply(visit.services, location, ident, {"comment": text})
     except ServiceError as error:
         return await _page(visit, location, _Unsent(ident, text, error))
-    return pages.redirect(f"{pages.PATH}/sites/{location.id}/reviews", "replied")
+    return pages.redirect(_address_of(location, ident), "replied")
 
 
 @view(blueprint, f"{_SITE}/reviews/<review:reviewId>/withdraw", "POST")
@@ -55,7 +55,7 @@ async def withdraw(visit: Visit, locationId: str, reviewId: str) -> Response:
         await reviews.delete_reply(visit.services, location, ident)
     except ServiceError as error:
         return await _page(visit, location, _Unsent(ident, None, error))
-    return pages.redirect(f"{pages.PATH}/sites/{location.id}/reviews", "withdrawn")
+    return pages.redirect(_address_of(location, ident), "withdrawn")
 
 
 @view(blueprint, f"{_SITE}/reviews/<review:reviewId>/live")
@@ -103,6 +103,7 @@ async def _page(visit: Visit, location: AllowedLocation, failed: _Unsent | None 
         stars=request.args.get("stars", ""),
         unanswered="unanswered" in request.args,
         query=_filter(),
+        place=_filter("page"),
         problems=problems.NONE if failed is None else problems.of(failed.error, f"{failed.review_id}-"),
     )
 
@@ -130,7 +131,13 @@ def _is_wanted(review: JsonObject, stars: str, unanswered: bool) -> bool:
     return not (unanswered and "comment" in review.get("reviewReply", {}))
 
 
-def _filter() -> str:
+def _address_of(location: AllowedLocation, review: str) -> str:
+    """Return the address of a review on its page of the list."""
+    query = _filter("page")
+    return f"{pages.PATH}/sites/{location.id}/reviews{'?' if query else ''}{query}#review-{review}"
+
+
+def _filter(*more: str) -> str:
     """Return the filter as a query, so that forms and links stay in it."""
-    values = {name: request.args[name] for name in ("stars", "unanswered") if request.args.get(name)}
+    values = {name: request.args[name] for name in ("stars", "unanswered", *more) if request.args.get(name)}
     return urlencode(values)

@@ -1,12 +1,13 @@
 """The texts of the dashboard: states, problems and what to do about them."""
 
 from profilesvc.contract.alerts import AlertEntry
+from profilesvc.contract.errors import IDEMPOTENCY_KEY_REUSED
 from profilesvc.contract.events import EventType
 from profilesvc.contract.webhooks import DeliveryAttempt, DeliveryState, WebhookEntry
 from profilesvc.dashboard.values import field as field_name
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, HOUR, MINUTE
-from profilesvc.language.texts import N_, Words
+from profilesvc.language.texts import N_, Words, _
 from profilesvc.services.alerts import Failure
 from profilesvc.services.overview import KeyView, SiteView
 
@@ -156,6 +157,7 @@ DONE = Words(
         "changed": N_("The post is changed."),
         "unchanged": N_("Nothing was changed, so nothing was sent."),
         "deleted": N_("The post is deleted."),
+        "key_exists": N_("This form has created this key before. If you did not copy its secret, give it a new one."),
         "drafted": N_("The draft is stored. It is not at the provider yet."),
         "scheduled": N_("The post is scheduled."),
         "draft-deleted": N_("The draft is deleted."),
@@ -251,6 +253,8 @@ def input_of(path: str) -> tuple[str, str]:
 
 def problems_of(error: ServiceError) -> list[str]:
     """Return the problems of an error, each with the label of its field."""
+    if error.kind is IDEMPOTENCY_KEY_REUSED:
+        return [_("This form was sent to this site before, with other contents. For another post, start a new form.")]
     if "errors" not in error.details:
         provider_message = error.details.get("provider_message")
         return [error.message, *([f"The provider's message: {provider_message}"] if provider_message else [])]

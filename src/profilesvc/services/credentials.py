@@ -5,7 +5,7 @@ import json
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.common import parse_timestamp
-from profilesvc.contract.errors import CONFLICT
+from profilesvc.contract.errors import CONFLICT, NOT_FOUND
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.keys import SECRET_WARNING, KeyCreate, KeyCreated, KeyRoll, KeyRolled
 from profilesvc.domain.domains import allowed_domains
@@ -14,9 +14,10 @@ from profilesvc.domain.keys import clean_name, new_client_id, new_secret, secret
 from profilesvc.domain.permissions import ALL, grant
 from profilesvc.domain.time import SECOND, iso, parse_iso
 from profilesvc.services import audit
-from profilesvc.services.access import missing, own_key
-from profilesvc.services.context import Caller, Services
+from profilesvc.services.access import missing, own_key, require_location
+from profilesvc.services.context import Caller, Rendered, Services
 from profilesvc.services.holds import hold
+from profilesvc.services.idempotency import Claim, IdempotencyKey, run_once
 from profilesvc.services.key_events import publish
 from profilesvc.services.locations import assign_within_plan
 from profilesvc.storage import holds, keys, locations, users
@@ -66,6 +67,32 @@ async def create(services: Services, caller: Caller, body: KeyCreate) -> KeyCrea
         permissions=grant(ALL, body.permissions),
         expires_at=None if new.expires_at is None else iso(new.expires_at),
     )
+
+
+async def create_once(services: Services, caller: Caller, body: KeyCreate, form: str) -> KeyCreated | str:
+    """Create the key of a form, or return the client id of the key that this form has created before.
+
+    The secret is not stored, so a form that is sent again cannot show it again.
+
+    Raises:
+        ServiceError: Those of `create`; IDEMPOTENCY_IN_PROGRESS while the form is handled already.
+    """
+    try:
+        location = await require_location(services, caller, body.assigned_location_id)
+    except ServiceError as error:
+        raise (missing("business or location") if error.kind is NOT_FOUND else error) from None
+    made: list[KeyCreated] = []
+
+    async def run(claim: Claim | None) -> Rendered:
+        made.append(await create(services, caller, body))
+        client_id = made[0].client_id
+        if claim is not None:
+            async with services.storage.write() as session:
+                await claim.finish(session, 201, client_id.encode())
+        return Rendered(client_id.encode())
+
+    done = await run_once(services, caller, ("keys", location), IdempotencyKey(form, "form"), run)
+    return made[0] if made else done.data.decode()
 
 
 def _new_key(services: Services, caller: Caller, body: KeyCreate, allowed: list[str]) -> NewKey:

@@ -24,6 +24,7 @@ from profilesvc.tokens.signer import random_id
 
 log = logging.getLogger("profilesvc")
 MOST = 500  # of an owner
+SHOWN = 5_000  # posts of a calendar of all locations
 LONGEST = 180 * DAY
 LARGEST = 20_000  # characters of all fields, more than a post that the provider accepts
 _LEASE = 2 * MINUTE  # longer than that of the idempotency key
@@ -46,6 +47,21 @@ async def published(
     async with services.storage.read() as session:
         found = await cached.published(session, location.owner_id, location.name, first, end)
     return [(created_at, json.loads(document)) for created_at, document in found]
+
+
+async def listing_of_all(services: Services, caller: Caller) -> list[Draft]:
+    """Return the drafts of all locations of the caller, the next to be published first, those without a time last."""
+    async with services.storage.read() as session:
+        return await drafts.of_owner(session, caller.owner_id)
+
+
+async def published_at_all(
+    services: Services, caller: Caller, first: int, end: int
+) -> list[tuple[str, int, JsonObject]]:
+    """Return location, time and content of the caller's posts of a period, at most `SHOWN`, as `published` does."""
+    async with services.storage.read() as session:
+        found = await cached.published_by_owner(session, caller.owner_id, first, end, SHOWN)
+    return [(name, created_at, json.loads(document)) for name, created_at, document in found]
 
 
 async def get(services: Services, location: AllowedLocation, draft_id: str) -> Draft:

@@ -10,7 +10,7 @@ import orjson
 from profilesvc.contract.errors import CONFLICT, RATE_LIMITED
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.errors import ServiceError
-from profilesvc.services import access, idempotency, keys, locations, posts, sync
+from profilesvc.services import access, drafts, idempotency, keys, locations, posts, sync
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey
 from profilesvc.services.overview import SiteView
@@ -39,6 +39,15 @@ class Outcome:
     name: str
     changes: list[str] | None = None
     error: ServiceError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A post that is stored and not sent: the fields of its form, the post, and when it is due, in which zone."""
+
+    fields: JsonObject
+    document: JsonObject
+    due: tuple[int, str] | None
 
 
 def plan(act: Act, site: SiteView, *, plan_has_sync: bool) -> Plan:
@@ -96,6 +105,29 @@ async def post(
         return Outcome(site.row.name, [])
 
     return await _in_turn(services, sites, create)
+
+
+async def draft(
+    services: Services, caller: Caller, sites: Sequence[SiteView], kept: Kept, key: IdempotencyKey
+) -> list[Outcome]:
+    """Store a draft of a post for each location in turn, or schedule it, and return what happened to each."""
+
+    async def save(site: SiteView) -> Outcome:
+        async def once(claim: Claim | None) -> Rendered:
+            ident = await drafts.save(services, location, kept.fields, kept.document, kept.due)
+            if claim is not None:
+                async with services.storage.write() as session:
+                    await claim.finish(session, 201, orjson.dumps(ident))
+            return Rendered(orjson.dumps(ident))
+
+        try:
+            location = await access.require_location(services, caller, site.row.name)
+            await idempotency.run_once(services, caller, ("drafts", location), key, once)
+        except ServiceError as error:
+            return Outcome(site.row.name, error=error)
+        return Outcome(site.row.name, [])
+
+    return await _in_turn(services, sites, save)
 
 
 async def _in_turn(

@@ -49,6 +49,13 @@ async def of_location(session: Executor, owner_id: int, location: str) -> list[D
     return [Draft._make(row) for row in await session.execute(query.order_by(*order))]
 
 
+async def of_owner(session: Executor, owner_id: int) -> list[Draft]:
+    """Return the drafts of all locations of an owner, the next to be published first, those without a time last."""
+    order = (drafts.c.due_at.is_(None), drafts.c.due_at, drafts.c.updated_at.desc())
+    query = select(*_COLUMNS).where(drafts.c.owner_id == owner_id).order_by(*order)
+    return [Draft._make(row) for row in await session.execute(query)]
+
+
 async def find(session: Executor, owner_id: int, draft_id: str) -> Draft | None:
     row = (await session.execute(select(*_COLUMNS).where(_is(owner_id, draft_id)))).first()
     return None if row is None else Draft._make(row)

@@ -143,6 +143,16 @@ async def published(session: Executor, owner_id: int, location: str, first: int,
     return [(row.created_at, row.document) for row in await session.execute(query)]
 
 
+async def published_by_owner(
+    session: Executor, owner_id: int, first: int, end: int, limit: int
+) -> list[tuple[str, int, str]]:
+    """Return the locations, times and documents of an owner's cached posts of a period, the oldest first."""
+    is_wanted = (posts.c.owner_id == owner_id, posts.c.created_at >= first, posts.c.created_at < end)
+    columns = (posts.c.location_name, posts.c.created_at, posts.c.document)
+    rows = await session.execute(select(*columns).where(*is_wanted).order_by(posts.c.created_at).limit(limit))
+    return [(row.location_name, row.created_at, row.document) for row in rows]
+
+
 async def put(session: AsyncSession, owner_id: int, location: str, post: StoredPost, now: int) -> None:
     """Insert a post, or replace it if it is cached."""
     values = {**post._asdict(), "read_at": now}
