@@ -1,7 +1,10 @@
 """A server of the test's own for shared rate limits: Valkey, which speaks Redis's protocol."""
 
+import os
+import signal
 import socket
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 
 from redis import Redis
@@ -31,28 +34,50 @@ class RedisServer:
     def stop(self) -> None:
         self._server.stop()
 
+    def kill(self) -> None:
+        """End it as a host without power does."""
+        with Redis.from_url(self.url) as client:
+            os.kill(client.info("server")["process_id"], signal.SIGKILL)
+
 
 _SLOTS = 16_384
 
 
 class RedisCluster:
-    """Three servers that share the keys. Each knows all slots when the constructor returns."""
+    """Three servers that share the keys, each with a replica if asked for. All know all slots after the constructor."""
 
-    def __init__(self) -> None:
-        buses = free_ports(3)  # by itself the port of the bus is 10,000 above the other, and may be more than 65,535
-        self.servers = [RedisServer(cluster_enabled="yes", cluster_port=bus) for bus in buses]
+    def __init__(self, *, replicas: bool = False) -> None:
+        count = 6 if replicas else 3
+        buses = free_ports(
+            count
+        )  # by itself the port of the bus is 10,000 above the other, and may be more than 65,535
+        quickly = {"cluster_node_timeout": 500, "repl_diskless_sync_delay": 0} if replicas else {}
+        everyone = [RedisServer(cluster_enabled="yes", cluster_port=bus, **quickly) for bus in buses]
+        self.servers, self.replicas = everyone[:3], everyone[3:]
         self.url = "redis+cluster://" + ",".join(f"127.0.0.1:{server.port}" for server in self.servers)
         with ExitStack() as stack:
-            clients = [stack.enter_context(Redis.from_url(server.url)) for server in self.servers]
-            for place, client in enumerate(clients):
-                start, end = (_SLOTS * each // len(clients) for each in (place, place + 1))
+            clients = [stack.enter_context(Redis.from_url(server.url)) for server in everyone]
+            for place, client in enumerate(clients[:3]):
+                start, end = (_SLOTS * each // 3 for each in (place, place + 1))
                 client.execute_command("CLUSTER ADDSLOTSRANGE", start, end - 1)
                 client.execute_command("CLUSTER SET-CONFIG-EPOCH", place + 1)
-            for server, bus in zip(self.servers[1:], buses[1:], strict=True):
+            for server, bus in zip(everyone[1:], buses[1:], strict=True):
                 clients[0].execute_command("CLUSTER MEET", "127.0.0.1", server.port, bus)
-            while not all(client.execute_command("CLUSTER INFO")["cluster_state"] == "ok" for client in clients):
-                time.sleep(0.05)
+            _until(lambda: all(self._is_well(client, count) for client in clients))
+            for client, master in zip(clients[3:], clients, strict=False):
+                client.execute_command("CLUSTER REPLICATE", master.execute_command("CLUSTER MYID"))
+            _until(lambda: all(client.info("replication")["master_link_status"] == "up" for client in clients[3:]))
+
+    @staticmethod
+    def _is_well(client: Redis, count: int) -> bool:
+        state = client.execute_command("CLUSTER INFO")
+        return state["cluster_state"] == "ok" and int(state["cluster_known_nodes"]) == count
 
     def stop(self) -> None:
-        for server in self.servers:
+        for server in (*self.servers, *self.replicas):
             server.stop()
+
+
+def _until(is_so: Callable[[], bool]) -> None:
+    while not is_so():
+        time.sleep(0.05)
