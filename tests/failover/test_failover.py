@@ -17,6 +17,7 @@ ROUNDS = range(int(os.environ.get("PROFILESVC_FAILOVER_ROUNDS", "1")))
 SLOWER = 2.0 if "CI" in os.environ else 1.0
 TTL_SECONDS = 20  # of deploy/cluster/patroni.yml
 DEAD_SECONDS = 8.0 * SLOWER  # for a process that has died on a host that is well
+STALLED_SECONDS = 1.0  # in which a primary cannot confirm anything, before it dies
 CUT_SECONDS = (TTL_SECONDS + 5) * SLOWER
 WELL_SECONDS = 30.0 * SLOWER
 ROLLING_SECONDS = 240.0 * SLOWER
@@ -70,17 +71,37 @@ def kill_without_replication(cluster: Cluster, load: Load, host: Host) -> None:
     for process in host.processes("postgres"):
         if "walsender" in " ".join(process.cmdline()):
             process.suspend()
-    load.wait(1)
+    load.wait(STALLED_SECONDS)
     kill_postgres(host)
 
 
 @pytest.mark.parametrize("turn", ROUNDS)
 def test_writes_that_the_standby_lacks_were_not_acknowledged(cluster: Cluster, load: Load, turn: int) -> None:
-    fail_over(cluster, load, lambda host: kill_without_replication(cluster, load, host), DEAD_SECONDS + 1)
+    within = STALLED_SECONDS + DEAD_SECONDS
+    fail_over(cluster, load, lambda host: kill_without_replication(cluster, load, host), within)
+
+
+def test_a_failover_that_is_delayed_exceeds_the_limit(cluster: Cluster, load: Load) -> None:
+    """The control: the test before this one fails if Patroni does nothing for as long as the limit allows."""
+    before, within = cluster.primary(), STALLED_SECONDS + DEAD_SECONDS
+
+    def harm() -> list[Heal]:
+        delayed = [host.freeze("patroni") for host in cluster.databases]
+        kill_without_replication(cluster, load, before)
+        return delayed
+
+    delayed = load.harm(harm)
+    load.wait(within)
+    for heal in delayed:
+        heal()
+    load.recover(within + WELL_SECONDS)
+    with pytest.raises(AssertionError, match="without writes"):
+        finish(cluster, load, within)
+    assert load.record.lost == []
 
 
 def test_asynchronous_replication_loses_writes(cluster: Cluster, load: Load) -> None:
-    """The control: the test before this one fails on a cluster that does not wait for its standby."""
+    """The control: the test of writes that the standby lacks fails on a cluster that does not wait for it."""
     cluster.replicate(synchronous=False)
     try:
         before = cluster.primary()

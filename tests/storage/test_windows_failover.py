@@ -49,7 +49,7 @@ async def count_together(one: SharedWindows, other: SharedWindows) -> bool:
     return all(after < before for before, after in pairs)
 
 
-async def test_a_cluster_that_loses_a_server_rejects_nobody_and_counts_together_again(replicated: RedisCluster) -> None:
+async def test_a_cluster_that_loses_a_server_rejects_no_caller_and_counts_again(replicated: RedisCluster) -> None:
     one, other, loaded = (counting(replicated) for _ in range(3))
     assert await count_together(one, other)
     granted: list[bool] = []
