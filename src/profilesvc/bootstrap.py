@@ -20,10 +20,10 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.plans import Catalogue, load_catalogue
 from profilesvc.domain.rates import Window, Windows
 from profilesvc.domain.signing_keys import ALGORITHMS, Algorithm
-from profilesvc.domain.time import MINUTE, Clock, SystemClock
+from profilesvc.domain.time import Clock, SystemClock
 from profilesvc.fixtures import TEST_KEY_IDS, fixture_path, load_world
 from profilesvc.limits.limiter import Limiter
-from profilesvc.limits.opening import open_budget, open_windows
+from profilesvc.limits.opening import open_allowance, open_budget, open_windows
 from profilesvc.operations import demo_data, housekeeping
 from profilesvc.provider.port import Provider
 from profilesvc.services.context import Services
@@ -311,21 +311,22 @@ async def _open_counters(
     """
     from profilesvc.provider.quota import Counters, counting
 
-    windows, leases, budget = _open_windows(settings, clock), storage.leases, open_budget(settings.limits, clock)
+    windows, leases = _open_windows(settings, clock), storage.leases
+    budget, allowance = open_budget(settings.limits, clock), open_allowance(settings.limits, clock)
     by_windows = counting(windows)
 
     async def count(bucket: str, window: Window) -> int:
-        # A window in the database is as many rows as it has room for, so it can count edits, but not a day's updates.
-        if isinstance(leases, PostgresLeases) and not settings.limits.shared and window.length <= MINUTE:
+        if isinstance(leases, PostgresLeases) and not settings.limits.shared:
             with suppress(ServiceError):
                 return await leases.spend(bucket, window)
         return await by_windows(bucket, window)
 
     try:
-        yield Counters(budget, count, metrics.quota_event)
+        yield Counters(budget, allowance, count, metrics.quota_event)
     finally:
         await windows.close()
         await budget.close()
+        await allowance.close()
 
 
 class _Closed:

@@ -12,14 +12,15 @@ from profilesvc.services.context import Services
 from profilesvc.settings import ProviderSettings, Settings
 from support.api import ALICE, BOB, assert_error, assert_ok
 
-LIMIT = 4
+LIMIT, UPDATES = 4, 8
 REVIEWS = {"locationId": "locations/111"}
 
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
     """A small quota, which an emulator has only if it is set."""
-    return settings.model_copy(update={"provider": ProviderSettings(requests_per_minute=LIMIT)})
+    quota = ProviderSettings(requests_per_minute=LIMIT, updates_per_day=UPDATES)
+    return settings.model_copy(update={"provider": quota})
 
 
 async def test_A189_request_over_the_quota_is_refused_with_the_time_to_wait(
@@ -52,6 +53,37 @@ async def test_other_owner_gets_half_after_a_refusal(
     clock.advance(minutes=1)
     assert [await read(alice, "locations/111") for _ in range(LIMIT)] == [200, 200, 502, 502]
     assert [await read(bob, "locations/211") for _ in range(2)] == [200, 200]
+
+
+async def test_A189_owner_who_updates_much_leaves_updates_for_others(
+    alice: httpx.AsyncClient, as_user: AsUser, clock: FrozenClock
+) -> None:
+    """Alice has the whole day until Bob has asked, too. Then each of them stops at what is left."""
+    bob = await as_user(BOB)
+
+    async def sync(caller: httpx.AsyncClient, location: str, number: int) -> httpx.Response:
+        return await caller.post(
+            f"/api/v1/sync/{location}", json={"websiteUri": f"https://{location}.example/{number}"}
+        )
+
+    async def granted(caller: httpx.AsyncClient, location: str) -> int:
+        found = 0
+        while (await sync(caller, location, found)).status_code == 200:
+            found += 1
+            clock.advance(minutes=1)
+        return found
+
+    assert await granted(alice, "111") == UPDATES
+    refused = await sync(bob, "211", 0)
+    assert assert_error(refused, 502, "PROVIDER_API_ERROR") == {"reason": "quota", "retryable": True}
+    assert "The limit of 8 updates of locations per day is used up" in refused.json()["error"]["message"]
+    clock.advance(days=1)
+    assert await granted(alice, "111") == UPDATES // 2
+    refused = await sync(alice, "111", 99)
+    assert "This owner's share of the limit of 8 updates" in refused.json()["error"]["message"]
+    assert int(refused.headers["retry-after"]) == 86_400 - 4 * 60
+    clock.advance(minutes=1)  # each sync is two requests
+    assert await granted(bob, "211") == UPDATES // 4
 
 
 async def test_metrics_show_the_budget_and_the_refusals(

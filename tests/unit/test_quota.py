@@ -5,6 +5,7 @@ import math
 import random
 import statistics
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -28,7 +29,7 @@ class Project:
         self.clock = LoopClock()
         self.events: Counter[str] = Counter()
         counters = Counters.in_memory(self.clock)
-        counters = Counters(counters.budget, counters.count, lambda _api, event: self.events.update([event]))
+        counters = replace(counters, note=lambda _api, event: self.events.update([event]))
         self.quota = Quota(ProviderSettings(**settings), counters, (API, "information"))
         self.calls: list[tuple[int, int, bool]] = []
 
@@ -246,14 +247,14 @@ async def test_shrunk_budget_is_what_is_granted() -> None:
 async def test_updates_of_locations_per_day() -> None:
     clock = FrozenClock(START)
     quota = Quota(ProviderSettings(updates_per_day=2), Counters.in_memory(clock), (API,))
-    await quota.count_update(API)
+    await quota.count_update(API, 1)
     clock.advance(hours=1)
-    await quota.count_update(API)
+    await quota.count_update(API, 1)
     with pytest.raises(ProviderError) as refused:
-        await quota.count_update(API)
+        await quota.count_update(API, 1)
     assert (refused.value.reason, refused.value.retry_after) == ("quota", 23 * 3600)
     clock.advance(hours=23)
-    await quota.count_update(API)
+    await quota.count_update(API, 1)
 
 
 async def test_without_limits_nothing_is_counted() -> None:
@@ -261,7 +262,7 @@ async def test_without_limits_nothing_is_counted() -> None:
     quota = Quota(off, Counters.in_memory(FrozenClock(START)), (API,))
     for _ in range(2 * LIMIT):
         await quota.turn(API, 1, 0)
-        await quota.count_update(API)
+        await quota.count_update(API, 1)
         await quota.count_edit("locations/1")
     await quota.exceeded(API)
     assert [(each.full, each.used) for each in await quota.standing()] == [(0, 0)]

@@ -10,6 +10,7 @@ from profilesvc.domain.time import Clock
 from profilesvc.limits.settings import LimitSettings
 
 if TYPE_CHECKING:
+    from profilesvc.limits.allowance import Allowance
     from profilesvc.limits.budget import Budget
 
 
@@ -39,3 +40,15 @@ def open_budget(settings: LimitSettings, clock: Clock) -> "Budget":
     from profilesvc.limits.redis_budget import SharedBudget
 
     return SharedBudget(settings.storage_url.get_secret_value(), memory)
+
+
+def open_allowance(settings: LimitSettings, clock: Clock) -> "Allowance":
+    """Return the allowance of a day."""
+    from profilesvc.limits.allowance import MemoryAllowance
+
+    memory = MemoryAllowance(clock)
+    if not settings.shared:
+        return memory
+    from profilesvc.limits.redis_allowance import SharedAllowance
+
+    return SharedAllowance(settings.storage_url.get_secret_value(), memory)

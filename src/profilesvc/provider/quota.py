@@ -11,7 +11,8 @@ from itertools import count
 
 from profilesvc.domain.rates import Window, Windows
 from profilesvc.domain.request import current_request
-from profilesvc.domain.time import DAY, MINUTE, SECOND, Clock
+from profilesvc.domain.time import MINUTE, SECOND, Clock
+from profilesvc.limits.allowance import Allowance, MemoryAllowance
 from profilesvc.limits.budget import Budget, Claim, MemoryBudget
 from profilesvc.limits.counters import MemoryWindows
 from profilesvc.provider.port import ProviderError, QuotaStanding
@@ -38,13 +39,14 @@ class Counters:
     """Where requests, edits and updates are counted."""
 
     budget: Budget
+    allowance: Allowance
     count: Count
     note: Note = lambda _api, _event: None
 
     @classmethod
     def in_memory(cls, clock: Clock) -> "Counters":
         """Return the counters of one process."""
-        return cls(MemoryBudget(clock), counting(MemoryWindows(clock)))
+        return cls(MemoryBudget(clock), MemoryAllowance(clock), counting(MemoryWindows(clock)))
 
 
 @dataclass(eq=False)
@@ -109,7 +111,7 @@ class Quota:
 
     def _refused(self, api: str, wait: int) -> ProviderError:
         self._counters.note(api, "refused")
-        return _exhausted("the quota of requests to the provider is used up", wait)
+        return _exhausted("the quota of requests to the external provider is used up", wait)
 
     async def count_edit(self, profile: str) -> None:
         """Count an edit of a profile towards the provider's limit per minute.
@@ -128,16 +130,18 @@ class Quota:
                 reached=False,
             )
 
-    async def count_update(self, api: str) -> None:
-        """Count an update of a location towards the provider's limit per day.
+    async def count_update(self, api: str, owner: int) -> None:
+        """Count an owner's update of a location towards the provider's limit per day, which owners share.
 
         Raises:
             ProviderError: `quota`.
         """
         limit = self._settings.updates_per_day
-        if limit and (wait := await self._counters.count("updates-per-day", Window(limit, DAY))):
+        if limit and (refused := await self._counters.allowance.take(owner, limit)):
             self._counters.note(api, "refused")
-            raise _exhausted(f"the limit of {limit} updates of locations per day is used up", min(wait, DAY))
+            named = f"the limit of {limit:,} updates of locations per day"
+            used_up = f"this owner's share of {named}" if refused.by_share else named
+            raise _exhausted(f"{used_up} is used up", refused.wait)
 
     async def exceeded(self, api: str) -> None:
         """Shrink the budget, because the provider has rejected a request over its quota."""

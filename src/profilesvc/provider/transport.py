@@ -231,7 +231,7 @@ class Transport:
             await self._quota.count_edit(request.edits)
         await self._turn(request, deadline)
         if request.is_update:
-            await self._quota.count_update(request.api)
+            await self._quota.count_update(request.api, self._owner)
 
     async def _turn(self, request: Request, deadline: float) -> None:
         left = deadline - asyncio.get_running_loop().time()

@@ -36,6 +36,8 @@ def provider_failure(error: ProviderError) -> ServiceError:
     details: JsonObject = {"reason": error.reason, "retryable": error.retryable}
     details |= {name: value for name, value in optional.items() if value}
     message = _MESSAGES[error.reason]
+    if error.reason == "quota" and error.provider_message:  # our own words, which name the limit
+        message = f"{error.provider_message[0].upper()}{error.provider_message[1:]}; try again later"
     if not error.retryable:
         message = message.partition(";")[0]  # without the advice to try again
     if error.fields:
