@@ -51,6 +51,7 @@ POLICY: dict[str, Row] = {
     "GET /api/v1/developer/credentials": Row("user", "", 200),
     "GET /api/v1/api-keys/<client_id>/status": Row("user", "key", 200),
     "GET /api/v1/developer/credentials/<client_id>/audit": Row("user", "key", 200),
+    "GET /api/v1/developer/credentials/<client_id>/requests": Row("user", "key", 200),
     "GET /api/v1/developer/credentials/<client_id>/alerts": Row("user", "key", 200),
     "PATCH /api/v1/developer/credentials/<client_id>/alerts": Row("user", "key", 200),
     "GET /api/v1/audit": Row("user", "", 200),

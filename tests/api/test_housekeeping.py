@@ -32,6 +32,7 @@ class TestUpkeep:
     async def test_deletes_only_expired_rows(self, plugin: Site, services: Services) -> None:
         now, of_key = services.clock.now(), {"owner_id": 1, "key_id": plugin.key["service_client_id"]}
         await services.pending_events.write(services)
+        await services.request_log.write(services)
 
         def old(kept: int) -> list[int]:
             return [now - kept - 1, now - kept + HOUR]
@@ -81,6 +82,13 @@ class TestUpkeep:
             "sessions": [
                 {"owner_id": 1, "id": str(at), "created_at": 0, "used_at": 0, "expires_at": at, "epoch": 0}
                 for at in old(HOUR)
+            ],
+            "key_usage": [
+                {**of_key, "day": at, "requests": 3, "client_errors": 1, "server_errors": 1} for at in old(31 * DAY)
+            ],
+            "request_log": [
+                {**of_key, "at": at, "id": "1", "method": "GET", "route": "/", "status": 200, "duration_ms": 1}
+                for at in old(7 * DAY)
             ],
             "notifications": [{"message_id": str(at), "received_at": at} for at in old(8 * DAY)],
             "families": [

@@ -18,7 +18,7 @@ from profilesvc.operations.generate import Amounts
 from profilesvc.services import feed as receiving
 from profilesvc.services import keys
 from profilesvc.services.context import Caller, Services
-from profilesvc.storage import bulk, tables
+from profilesvc.storage import bulk, log_tables, tables
 from support.api import assert_ok
 from support.citus import on_one_server
 from support.every_operation import beside_the_api, every_operation, of_the_dashboard
@@ -67,6 +67,12 @@ async def scans(services: Services, request: pytest.FixtureRequest) -> AsyncIter
     families = ((f"family-{number}", *some[number % len(some)], 1, START, START + DAY, "{}") for number in range(1_000))
     names = ["id", "owner_id", "key_id", "generation", "rotated_at", "expires_at", "successor"]
     await bulk.load(services.storage, tables.families, names, families)
+    of_requests = "owner_id key_id at id method route status duration_ms"
+    requests = ((*some[number % len(some)], START + number, "1", "GET", "/", 200, 1) for number in range(3_000))
+    await bulk.load(services.storage, log_tables.request_log, of_requests.split(), requests)
+    of_days = "owner_id key_id day requests client_errors server_errors"
+    days = ((*some[number % len(some)], START + number * DAY, 1, 0, 0) for number in range(3_000))
+    await bulk.load(services.storage, log_tables.key_usage, of_days.split(), days)
     path = services.storage.engine.url.database or ""
     if services.storage.is_sqlite:
         await bulk.settle(services.storage, [])

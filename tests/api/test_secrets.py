@@ -68,7 +68,12 @@ async def flow(http: httpx.AsyncClient, user: str, seen: Witness) -> dict[str, A
     for route in ("introspect", "revoke"):
         for name in ("access_token", "refresh_token"):
             await http.post(f"/oauth2/{route}", data={"token": standard[name]}, auth=auth)
-    for path in (KEYS, f"/api/v1/api-keys/{key['client_id']}/status", f"{KEYS}/{key['client_id']}/audit"):
+    for path in (
+        KEYS,
+        f"/api/v1/api-keys/{key['client_id']}/status",
+        f"{KEYS}/{key['client_id']}/audit",
+        f"{KEYS}/{key['client_id']}/requests",
+    ):
         assert_ok(await http.get(path, headers=owner))
     await http.delete(f"{KEYS}/{key['client_id']}", headers=owner)
     return {**grant, "client_secret": rolled["client_secret"]}

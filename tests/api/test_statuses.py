@@ -51,6 +51,7 @@ MALFORMED: dict[str, dict[str, Any]] = {
     "list_keys": {"params": {"include_revoked": "x"}},
     "list_locations": {"params": {"page": "0"}},
     "list_key_events": {"params": {"before": "x"}},
+    "list_key_requests": {"params": {"days": "0"}},
     "list_events": {"params": {"limit": "0"}},
     "list_deliveries": {"params": {"limit": "0"}},
     "read_events": {"params": {"types": "unknown"}},

@@ -75,6 +75,7 @@ ON_KEYS: list[Attempt] = [
     ("GET", API + "/api-keys/{}/status", None),
     ("GET", API + "/api-keys/{}/status?history=true", None),
     ("GET", KEYS + "/{}/audit", None),
+    ("GET", KEYS + "/{}/requests", None),
     ("POST", KEYS + "/{}/roll", {"overlap_seconds": 0}),
     ("POST", KEYS + "/{}/deactivate", {}),
     ("POST", KEYS + "/{}/reactivate", {}),
@@ -193,6 +194,7 @@ async def test_another_tenants_rows_are_not_even_locked(as_user: AsUser, victim:
 
     bob = await as_user(BOB)
     await services.pending_events.write(services)  # the victim's own grant, which refers to the key
+    await services.request_log.write(services)
     before = await versions()
     for method, path, body in ON_KEYS:
         assert_error(await bob.request(method, path.format(victim.key["client_id"]), json=body), 404, "NOT_FOUND")

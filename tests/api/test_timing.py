@@ -56,7 +56,12 @@ async def pairs(http: httpx.AsyncClient, plugin: Site, as_user: AsUser, as_servi
         body = {"name": "Site", "business_id": 20, "assigned_location_id": location}
         return lambda: bob.post(KEYS, json=body)
 
-    changes = [("GET", "/audit"), ("DELETE", ""), *(("POST", f"/{name}") for name in ("roll", "deactivate"))]
+    changes = [
+        ("GET", "/audit"),
+        ("GET", "/requests"),
+        ("DELETE", ""),
+        *(("POST", f"/{name}") for name in ("roll", "deactivate")),
+    ]
     return {
         **{
             f"{method} {path} of another's key": (change(method, known, path), change(method, unknown, path))

@@ -93,6 +93,20 @@ class TestKeys:
         assert alice.key_events(key.client_id, limit=2).next_before
         assert [event.event for event in alice.events().events] == told
 
+    def test_have_requests(self, alice: ProfileClient, site: ProfileClient, key: KeyCreated) -> None:
+        for _ in range(2):
+            assert site.heartbeat().received
+        with pytest.raises(e.InsufficientPermissions):
+            site.businesses()
+        page = alice.key_requests(key.client_id, days=2, limit=1)
+        assert [day.requests for day in page.usage][1:] == [0]
+        assert page.usage[0].client_errors == 1
+        assert page.next_before
+        everything = list(alice.iter_key_requests(key.client_id, limit=2))
+        assert [one.path for one in everything][:3] == ["/api/v1/businesses"] + ["/api/v1/api-keys/heartbeat"] * 2
+        failed = list(alice.iter_key_requests(key.client_id, errors_only=True))
+        assert [(one.status, one.reason) for one in failed] == [(403, "user_token_required")]
+
     def test_belong_to_businesses(self, alice: ProfileClient) -> None:
         assert {entry.id: entry.name for entry in alice.businesses().businesses} == {
             10: "Harbour Coffee",

@@ -20,7 +20,7 @@ from profilesvc.database.engine import Outage
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import housekeeping, readiness
-from profilesvc.services import audit
+from profilesvc.services import audit, request_log
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
 from profilesvc.storage import keys
@@ -266,6 +266,25 @@ async def test_after_a_restart_of_the_server_the_first_request_of_each_kind_succ
     assert all(response.is_success for response in await send_writes(alice, plugin))
     trail = await audit.of_user(services, None, AuditQuery())
     assert any(event.event == "token.issued" and event.actor == "operator" for event in trail.events)
+
+
+async def test_requests_of_keys_are_written_when_the_database_is_back(
+    role: Login, services: Services, plugin: Site, alice: httpx.AsyncClient, later: Later
+) -> None:
+    path = f"{KEYS}/{plugin.key['client_id']}/requests"
+    before = assert_ok(await alice.get(path))["usage"][0]["requests"]
+    for _ in range(3):
+        assert_ok(await plugin.http.get(POSTS))
+    right = "INSERT ON key_usage"
+    await asyncio.to_thread(role.postgres.run, f"REVOKE {right} FROM {ROLE}", role.database)
+    for _ in range(2):
+        await request_log.write_round(services)  # reports nothing: the outage is in the log once
+        with pytest.raises(ServiceError):
+            await services.request_log.write(services)
+    await asyncio.to_thread(role.postgres.run, f"GRANT {right} TO {ROLE}", role.database)
+    later.seconds += 60
+    await request_log.write_round(services)
+    assert assert_ok(await alice.get(path))["usage"][0]["requests"] == before + 3
 
 
 async def _blocking(postgres: Postgres) -> None:

@@ -99,6 +99,24 @@ def test_readiness_reports_the_drain(settings: Settings) -> None:
         assert http.get("/healthz").is_success
 
 
+def test_the_requests_of_a_key_are_written_before_the_process_ends(settings: Settings, user: str) -> None:
+    body = {"name": "Site", "business_id": 10, "assigned_location_id": "locations/111"}
+    with served_process(settings) as process, process.client(user) as owner:
+        key = assert_ok(owner.post("/api/v1/developer/credentials", json=body), 201)
+        grant = {"grant_type": "client_credentials"} | {name: key[name] for name in ("client_id", "client_secret")}
+        with process.client(assert_ok(owner.post("/api/v1/auth/token", json=grant))["access_token"]) as site:
+            for _ in range(20):
+                assert_ok(site.post("/api/v1/api-keys/heartbeat", json={}))
+            assert site.get("/api/v1/businesses").status_code == 403
+        process.signal(signal.SIGTERM)
+        process.end(10)
+        assert process.returncode == 0
+    with serving(settings) as again, again.client() as http:
+        found = assert_ok(http.get(f"/api/v1/developer/credentials/{key['client_id']}/requests?errors_only=true"))
+    assert [found["usage"][0][name] for name in ("requests", "client_errors")] == [22, 1]
+    assert [one["path"] for one in found["requests"]] == ["/api/v1/businesses"]
+
+
 def test_background_work_ends_before_the_process(settings: Settings) -> None:
     with serving(settings) as served:
         key, token = served.site()

@@ -95,6 +95,28 @@ def test_sigterm_drains_every_worker(service: Server, tmp_path: Path, database_u
     assert len(refused) == 4
 
 
+def test_the_requests_of_a_key_are_those_of_all_workers(service: Server, tmp_path: Path, database_url: str) -> None:
+    token = command(tmp_path, "users", "token", "alice@example.com", DATABASE_URL=database_url).stdout.strip()
+    keys = "/api/v1/developer/credentials"
+    body = {"name": "Site", "business_id": 10, "assigned_location_id": "locations/111"}
+    with caller(service, token) as alice:
+        key = alice.post(keys, json=body).json()["data"]
+        grant = {"grant_type": "client_credentials"} | {name: key[name] for name in ("client_id", "client_secret")}
+        access = alice.post("/api/v1/auth/token", json=grant).json()["data"]["access_token"]
+        for number in range(40):  # a connection each, so that both workers get some
+            with caller(service, access) as site:
+                path = "/api/v1/businesses" if number % 4 == 0 else "/api/v1/external-business/locations"
+                assert site.get(path).status_code == (403 if number % 4 == 0 else 200)
+        counts: tuple[int, int] | None = None
+        for _ in range(100):
+            found = alice.get(f"{keys}/{key['client_id']}/requests", params={"errors_only": "true"}).json()["data"]
+            counts = found["usage"][0]["requests"], len(found["requests"])
+            if counts == (41, 10):
+                break
+            time.sleep(0.2)
+        assert counts == (41, 10)
+
+
 def hammer(service: Server, token: str, began: threading.Event, ended: threading.Event) -> list[str]:
     """Requests one after the other until the port is closed; what was lost."""
     with caller(service, token) as alice:

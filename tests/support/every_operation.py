@@ -49,6 +49,7 @@ async def every_operation(surface: Surface) -> None:
         ("list_sync_history", {"page": "2", "limit": "1"}),
         ("list_events", {"before": "1767323045678-9"}),
         ("list_key_events", {"before": "1767323045678-9"}),
+        ("list_key_requests", {"before": "1767323045678-9", "errors_only": "true", "days": "30"}),
         ("list_deliveries", {"limit": "1", "before": "999"}),
         ("read_events", {"after": "evt_1_1", "types": "key.created,key.rolled"}),
     ]:

@@ -157,6 +157,7 @@ class Worker:
 
     async def _settle(self) -> None:
         await self._opened.pending_events.write(self._opened)
+        await self._opened.request_log.write(self._opened)
         await self._opened.background.drain()
 
 

@@ -111,6 +111,7 @@ REQUESTS: dict[str, Request] = {
     "deactivate_key": ("POST", "/api/v1/developer/credentials/CLIENT/deactivate", None, {}),
     "reactivate_key": ("POST", "/api/v1/developer/credentials/CLIENT/reactivate", None, {}),
     "list_key_events": ("GET", "/api/v1/developer/credentials/CLIENT/audit", None, {}),
+    "list_key_requests": ("GET", "/api/v1/developer/credentials/CLIENT/requests", None, {}),
     "list_events": ("GET", "/api/v1/audit", None, {}),
     "create_alert": ("POST", "/api/v1/alerts", {"address": "NUMBER@harbour.example.com"}, {}),
     "list_alerts": ("GET", "/api/v1/alerts", None, {}),

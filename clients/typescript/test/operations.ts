@@ -231,6 +231,8 @@ async function lastOfKey(key: api.KeyCreated): Promise<void> {
   for await (const page of pages(load, { limit: 5 })) events.push(...page.events.map((entry) => entry.event));
   assert.ok(events.length > 5 && events.includes("key.created"));
   assert.ok((await data(api.listEvents({ client: owner, query: { limit: 1 } }))).next_before);
+  const log = await data(api.listKeyRequests({ client: owner, path, query: { days: 2, limit: 1 } }));
+  assert.ok(log.usage.length === 2 && log.usage[0]!.requests > 0 && log.requests[0]!.method);
   assert.ok((await data(api.revokeKey({ client: owner, path }))).revoked);
 }
 

@@ -1,5 +1,6 @@
 """Build the response for every failure: our envelope, or on the standard paths the fields of the standard."""
 
+import contextlib
 import logging
 from urllib.parse import quote
 
@@ -7,7 +8,7 @@ import orjson
 from quart import Quart, Response, request
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge, RequestTimeout
 
-from profilesvc.api.request import HttpError, current_services
+from profilesvc.api.request import HttpError, bearer_token, current_services, header_values, quart_request
 from profilesvc.contract.errors import (
     AUTH_INVALID_TOKEN,
     INTERNAL_ERROR,
@@ -22,6 +23,7 @@ from profilesvc.contract.json import JsonObject
 from profilesvc.contract.oauth2 import INVALID_CLIENT, error_members
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request
+from profilesvc.services.access import note_bearer
 
 log = logging.getLogger("profilesvc")
 STANDARD_PATHS = ("/oauth2/", "/.well-known/")
@@ -63,7 +65,10 @@ def _challenge(details: JsonObject) -> str:
 
 def render(error: ServiceError, *, no_store: bool = False) -> Response:
     """Return the response for an error; `no_store` keeps it out of caches, like the endpoint's other responses."""
-    current_request().outcome = error.kind.code
+    info = current_request()
+    info.outcome, info.details = error.kind.code, error.details
+    if info.key is None and error.kind is not AUTH_INVALID_TOKEN and "Authorization" in request.headers:
+        _note_key()
     body = body_for(request.path, error.kind, error.message, error.details)
     response = Response(body, error.kind.status, content_type="application/json")
     if request.path.startswith(STANDARD_PATHS):
@@ -74,6 +79,12 @@ def render(error: ServiceError, *, no_store: bool = False) -> Response:
     if no_store or error.kind is AUTH_INVALID_TOKEN:
         response.headers["Cache-Control"] = "no-store"
     return response
+
+
+def _note_key() -> None:
+    """Note the key of a request that failed before its token was read, so that its owner finds the failure."""
+    with contextlib.suppress(ServiceError):
+        note_bearer(current_services(), bearer_token(header_values(quart_request(), b"authorization")))
 
 
 def _request_line() -> str:

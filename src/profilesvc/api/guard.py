@@ -18,9 +18,10 @@ from profilesvc.contract.errors import HEADERS_TOO_LARGE, NOT_FOUND, SERVICE_UNA
 from profilesvc.domain.entropy import Entropy
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.rates import Counted
-from profilesvc.domain.request import RequestInfo, client_address, serving
+from profilesvc.domain.request import Finished, RequestInfo, client_address, serving
 from profilesvc.server.scope import BEFORE, MALFORMED, App, Message, Receive, Scope, Send
 from profilesvc.services.context import Services
+from profilesvc.services.request_log import MOST_FINISHED
 
 access_log = logging.getLogger("profilesvc.access")  # a line per request, if `access_log` is set
 METRICS = "/metrics"
@@ -185,6 +186,7 @@ class RequestGuard:
     def _with_headers(self, send: Send, scope: Scope, request: RequestInfo, *, is_counted: bool = False) -> Send:
         """Return a `send` that adds the headers of every response, and measures and logs it."""
         names, slot, path, started_at = headers_of(scope), scope[SLOT], scope["path"], time.perf_counter()
+        began = 0 if (at_start := self._services()) is None else at_start.clock.now()
         extra = [(b"x-request-id", (request.request_id or "").encode())]
         extra += _HTTPS_HEADERS if self._config.get("HTTPS") else _HEADERS
         if b"upgrade" in names:
@@ -200,6 +202,11 @@ class RequestGuard:
                 if is_counted and (services := self._services()) is not None:
                     method = scope["method"] if scope["method"] in _METHODS else "other"
                     services.metrics.request(method, request.route, message["status"], request.outcome, seconds)
+                    if request.key is not None:
+                        log, lasted = services.request_log, services.clock.now() - began
+                        log.finished.append(Finished(request.key, request, method, message["status"], began, lasted))
+                        if len(log.finished) >= MOST_FINISHED:
+                            log.collect(services)
                 if access_log.isEnabledFor(logging.INFO):
                     _log(scope, message["status"], seconds, request)
             await send(message)

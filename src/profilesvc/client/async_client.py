@@ -132,6 +132,8 @@ class AsyncProfileClient:
     reactivate_key = async_call(operations.reactivate_key)
     key_events = async_call(operations.key_events)
     iter_key_events = async_each(operations.iter_key_events)
+    key_requests = async_call(operations.key_requests)
+    iter_key_requests = async_each(operations.iter_key_requests)
     read_events = async_call(operations.read_events)
     iter_events = async_each(operations.iter_events)
     events = async_call(operations.events)

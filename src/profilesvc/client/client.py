@@ -127,6 +127,8 @@ class ProfileClient:
     reactivate_key = call(operations.reactivate_key)
     key_events = call(operations.key_events)
     iter_key_events = each(operations.iter_key_events)
+    key_requests = call(operations.key_requests)
+    iter_key_requests = each(operations.iter_key_requests)
     read_events = call(operations.read_events)
     iter_events = each(operations.iter_events)
     events = call(operations.events)

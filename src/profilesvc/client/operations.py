@@ -20,6 +20,7 @@ from profilesvc.contract.connection import (
 from profilesvc.contract.envelope import Success
 from profilesvc.contract.events import EventList, EventType, PublishedEvent
 from profilesvc.contract.keys import BusinessList, KeyCreated, KeyDetails, KeyList, KeyRevoked, KeyRolled, KeyStanding
+from profilesvc.contract.requests import KeyRequests, LoggedRequest
 from profilesvc.contract.tokens import Token, UserToken
 
 TOKEN_PATH = f"{PREFIX}/auth/token"
@@ -142,6 +143,28 @@ def reactivate_key(client_id: str) -> Operation[KeyStanding]:
 def key_events(client_id: str, limit: int = 50, before: str | None = None) -> Operation[AuditTrail]:
     """List one page of at most 100 events of a key, newest first. The key may be revoked."""
     return Operation("GET", _key(client_id, "/audit"), Success[AuditTrail], _page(limit, before), repeatable=True)
+
+
+def key_requests(
+    client_id: str, days: int = 7, *, errors_only: bool = False, limit: int = 50, before: str | None = None
+) -> Operation[KeyRequests]:
+    """Count the requests of a key per day, and list one page of at most 100 logged ones, newest first."""
+    params = {**_page(limit, before), "days": str(days), "errors_only": "true" if errors_only else "false"}
+    return Operation("GET", _key(client_id, "/requests"), Success[KeyRequests], params, repeatable=True)
+
+
+def iter_key_requests(
+    client_id: str, *, errors_only: bool = False, limit: int = 100, before: str | None = None
+) -> Pages[KeyRequests, LoggedRequest]:
+    """Iterate over the logged requests of a key, newest first, page by page."""
+
+    def rest(page: KeyRequests) -> Pages[KeyRequests, LoggedRequest] | None:
+        if page.next_before is None:
+            return None
+        return iter_key_requests(client_id, errors_only=errors_only, limit=limit, before=page.next_before)
+
+    found = key_requests(client_id, errors_only=errors_only, limit=limit, before=before)
+    return Pages(found, lambda page: page.requests, rest)
 
 
 def read_events(

@@ -10,7 +10,7 @@ from profilesvc.contract.alerts import KeyAlertsChange
 from profilesvc.contract.audit import AuditQuery
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.contract.keys import KeyChange, KeyDetails, KeyRoll
-from profilesvc.dashboard import exports, key_form, key_list, pages, problems, words
+from profilesvc.dashboard import exports, key_form, key_list, key_requests, pages, problems, words
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.time import DAY, iso
@@ -263,4 +263,5 @@ async def _one(
         events=trail.events,
         badge_url=badge_url,
         problems=problems.of(error, f"{action}-"),
+        **await key_requests.usage_of(visit, client_id),
     )

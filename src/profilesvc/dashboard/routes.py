@@ -21,6 +21,7 @@ from profilesvc.dashboard import (
     deliveries,
     differences,
     drafts,
+    key_requests,
     keys,
     mail,
     many_posts,
@@ -42,7 +43,7 @@ from profilesvc.dashboard import (
 from profilesvc.domain.errors import ServiceError
 
 _OF_A_SITE = [site, differences, profile, posts, drafts, calendar, reviews, reply_templates, many_posts]
-_OF_THE_USER = [keys, connections, alerts, webhooks, deliveries, audit, plan, account, deletion]
+_OF_THE_USER = [keys, key_requests, connections, alerts, webhooks, deliveries, audit, plan, account, deletion]
 _PARTS = [session, sites, selected, *_OF_A_SITE, *_OF_THE_USER, badge]
 _UNLISTED = [photos, alert_links, mail, reader]  # no link of the navigation
 _MISSING = "dashboard.not_found"

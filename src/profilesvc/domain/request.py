@@ -1,12 +1,13 @@
 """The current request: its client's address, caller, origin, rate limits and deadline."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from ipaddress import ip_address, ip_network
+from typing import Any, NamedTuple
 
 from profilesvc.domain.domains import Origin
 from profilesvc.domain.rates import Counted
@@ -34,6 +35,9 @@ class RequestInfo:
     route: str = "unknown"  # the documented route for metrics and logs, because a path could contain secrets
     outcome: str = "ok"  # or the code of the failure, for metrics
     language: str = "en"  # of the page that the request shows
+    details: Mapping[str, Any] = field(default_factory=dict)  # those of the failure
+    # The owner of the key that calls, and its number or client id; also of a key that is rejected.
+    key: tuple[int, int | str] | None = None
     background: bool = False  # its calls of the provider wait for those of other requests
 
     @property
@@ -45,6 +49,20 @@ class RequestInfo:
     def tightest(self) -> Counted | None:
         """The bucket with the fewest remaining requests; among empty ones, the one that is empty longest."""
         return min(self.buckets, key=lambda counted: (counted.standing.left, -counted.standing.wait), default=None)
+
+
+class Finished(NamedTuple):
+    """A request of a key with its response. `method` is `other` if it is not a usual one.
+
+    `at` is when it arrived, and `lasted` how long the response took, by the service's clock, in milliseconds.
+    """
+
+    key: tuple[int, int | str]
+    request: RequestInfo
+    method: str
+    status: int
+    at: int
+    lasted: int
 
 
 # The only context variable, because audit rows, rate limits and the database's deadline need the request far below the

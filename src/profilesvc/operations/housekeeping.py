@@ -1,4 +1,4 @@
-"""Periodic work: expired keys, old rows, the counts, the sweep, readings, consents to withdraw, accounts to delete."""
+"""Periodic work: old rows, expired keys, counts, the sweep, readings, consents to withdraw, accounts, requests."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from profilesvc.domain.connection import HISTORY, OFFLINE_AFTER
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, HOUR, month_start
 from profilesvc.operations import counts, feed, publishing, readings, sweep
-from profilesvc.services import audit, deletion, events, idempotency, mirrors, provider_connections
+from profilesvc.services import audit, deletion, events, idempotency, mirrors, provider_connections, request_log
 from profilesvc.services.context import Services
 from profilesvc.storage import housekeeping, partitions
 from profilesvc.storage.housekeeping import Kind
@@ -39,6 +39,8 @@ KEPT: dict[Kind, int] = {
     "notifications": 8 * DAY,  # Pub/Sub repeats a message for at most seven
     "photos": HOUR,
     "sessions": HOUR,
+    "key_usage": request_log.KEPT_COUNTS,
+    "request_log": request_log.KEPT,
 }
 
 
@@ -114,9 +116,11 @@ async def in_background(services: Services) -> AsyncIterator[None]:
         run(services, stopped, publishing.run_once, publishing.PAUSES),
         run(services, stopped, revoke_consents, COUNTS_PAUSES),
         run(services, stopped, deletion.run_once, COUNTS_PAUSES),
+        run(services, stopped, request_log.write_round, request_log.PAUSES),
     )
     try:
         yield
     finally:
         stop.set()
         await rounds
+        await request_log.write_round(services)  # the last requests

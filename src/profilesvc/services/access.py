@@ -1,5 +1,6 @@
 """Authenticate callers, and check their permissions and which locations they may use."""
 
+import contextlib
 from dataclasses import dataclass
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -9,7 +10,7 @@ from profilesvc.database.statements import Row
 from profilesvc.domain.errors import ServiceError, forbidden
 from profilesvc.domain.permissions import ALL, Permission
 from profilesvc.domain.plans import Feature
-from profilesvc.domain.request import RequestInfo
+from profilesvc.domain.request import RequestInfo, current_request
 from profilesvc.domain.time import MINUTE
 from profilesvc.limits.limiter import Kind
 from profilesvc.services import origins, sessions
@@ -19,7 +20,7 @@ from profilesvc.storage.connection import Beat
 from profilesvc.storage.keys import KeyState
 from profilesvc.storage.revocations import TokenIds
 from profilesvc.storage.users import TokenUser
-from profilesvc.tokens.claims import AccessClaims, ServiceClaims, UserClaims
+from profilesvc.tokens.claims import AccessClaims, RefreshClaims, ServiceClaims, UserClaims
 from profilesvc.tokens.signer import TokenRejected
 
 _ALL_PERMISSIONS = frozenset(ALL)
@@ -135,6 +136,8 @@ def admit_key(services: Services, request: RequestInfo, key: KeyState, outdated:
 def _note_caller(services: Services, request: RequestInfo, scope: str, key: KeyState | None) -> None:
     """Store who is calling, and whether a page may read the response, so that it can read every later error (D-03)."""
     request.actor = scope
+    if key is not None:
+        request.key = key.owner_id, key.id
     if request.origin is not None:
         origins.decide(services, request, key)
 
@@ -165,6 +168,7 @@ async def authenticate(services: Services, token: str, prefetch: Prefetch | None
     try:
         claims = services.signer.verify(token, "at+jwt", now)
     except TokenRejected as error:
+        note_rejected(error.claims)
         raise invalid_token(error.reason) from None
     if prefetch is not None and prefetch.location != claims.get("location"):
         prefetch = None
@@ -223,7 +227,22 @@ async def _service(services: Services, claims: ServiceClaims, prefetch: Prefetch
 async def _ended(services: Services, claims: AccessClaims) -> ServiceError:
     """Return the error for an ended token. If its signing key was removed, its claims may be forged: `invalid`."""
     await services.signing_keys.reload()
-    return invalid_token("revoked" if claims["kid"] in services.signer.keyring.access else "invalid")
+    if claims["kid"] not in services.signer.keyring.access:
+        return invalid_token("invalid")
+    note_rejected(claims)
+    return invalid_token("revoked")
+
+
+def note_rejected(claims: AccessClaims | RefreshClaims | None) -> None:
+    """Note the key of a token of ours that is not valid any more, for its owner's log."""
+    if claims is not None and claims["scope"] == "service":
+        current_request().key = keys.owner_of(claims["client_id"]), claims["client_id"]
+
+
+def note_bearer(services: Services, token: str) -> None:
+    """Note the key of a token, for a request that was rejected before its caller was authenticated."""
+    with contextlib.suppress(TokenRejected):
+        note_rejected(services.signer.verify(token, "at+jwt", services.clock.now()))
 
 
 def record_use(services: Services, key: KeyState) -> None:

@@ -21,6 +21,7 @@ from profilesvc.limits.limiter import Limiter
 from profilesvc.provider.port import Provider
 from profilesvc.services.audit import PendingEvents
 from profilesvc.services.login_cache import Logins
+from profilesvc.services.request_log import RequestLog
 from profilesvc.services.resolving import Resolver, resolve
 from profilesvc.settings import Settings
 from profilesvc.storage.connection import Beat, recording
@@ -90,6 +91,7 @@ class Services:
     background: Background = field(default_factory=Background)
     single_flight: SingleFlight = field(default_factory=SingleFlight)
     pending_events: PendingEvents = field(default_factory=PendingEvents)
+    request_log: RequestLog = field(default_factory=RequestLog)
     resolver: Resolver = resolve
     logins: Logins = field(default_factory=Logins)
     push_tokens: PushTokens | None = None  # None: there is no change feed

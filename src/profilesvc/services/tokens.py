@@ -7,7 +7,7 @@ from profilesvc.domain.keys import CLIENT_ID, secret_digest, secret_matches
 from profilesvc.domain.permissions import grant
 from profilesvc.domain.request import current_request
 from profilesvc.services import rotation, sessions
-from profilesvc.services.access import admit_key, ids, record_use
+from profilesvc.services.access import admit_key, ids, note_rejected, record_use
 from profilesvc.services.context import Services
 from profilesvc.storage import keys, users
 from profilesvc.storage.keys import KeyState
@@ -37,6 +37,8 @@ async def verify_secret(services: Services, client_id: str, client_secret: str) 
     if CLIENT_ID.match(client_id):
         async with services.storage.read() as session:
             key, digests, stamp = await keys.credentials(session, client_id, now)
+    if key is not None:
+        current_request().key = key.owner_id, key.id
     decoy = secret_digest("", services.pepper)
     matches = [secret_matches(client_secret, digest, services.pepper) for digest in digests or [decoy]]
     if key is None or not digests or not any(matches) or not key.may_authenticate(now):
@@ -91,7 +93,9 @@ async def refresh(services: Services, body: RefreshGrant) -> Token:
     try:
         claims = services.signer.verify(body.refresh_token, "rt+jwt", now)
     except TokenRejected as error:
+        note_rejected(error.claims)
         raise _bad_refresh_token(error.reason == "expired") from None
+    note_rejected(claims)  # until it is admitted
     async with services.storage.read() as session:
         key = await keys.state(session, claims["client_id"], ids(claims))
     if key is None or not key.may_authenticate(now) or key.token_revoked:

@@ -26,6 +26,7 @@ from profilesvc.settings.groups import (
     MetricsSettings,
     NotificationSettings,
     ProviderSettings,
+    RequestLogSettings,
     TokenSettings,
     TracingSettings,
     WebhookSettings,
@@ -42,6 +43,7 @@ __all__ = [
     "MetricsSettings",
     "NotificationSettings",
     "ProviderSettings",
+    "RequestLogSettings",
     "Settings",
     "SettingsError",
     "TokenSettings",
@@ -137,6 +139,7 @@ class Settings(BaseSettings):
     lab: LabSettings = LabSettings()
     tracing: TracingSettings = TracingSettings()
     metrics: MetricsSettings = MetricsSettings()
+    request_log: RequestLogSettings = RequestLogSettings()
     webhooks: WebhookSettings = WebhookSettings()
     mail: MailSettings = MailSettings()
     dashboard: DashboardSettings = DashboardSettings()
@@ -189,6 +192,12 @@ class Settings(BaseSettings):
     def production(self) -> bool:
         """Whether development shortcuts are rejected."""
         return self.environment == "production"
+
+    @property
+    def effective_success_interval(self) -> int:
+        """How many successes of keys there are for each that is logged; 0 if none is."""
+        default = 50 if self.production else 1
+        return default if self.request_log.success_interval is None else self.request_log.success_interval
 
     @property
     def effective_database_url(self) -> str:

@@ -218,6 +218,15 @@ class MetricsSettings(_Group):
     """The only port that serves `/metrics`, and nothing else (`serve` only). Unset: the port of the service."""
 
 
+class RequestLogSettings(_Group):
+    """The log of the requests of a key, which its owner reads for 7 days (docs/operations.md#request-log)."""
+
+    errors_per_hour: Annotated[int, Field(ge=0, le=10_000)] = 100
+    """Errors of a key that each process logs in an hour. 0: none. All requests are counted in any case."""
+    success_interval: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
+    """Successes per logged one, at most 20 of a key in an hour. 0: none. Unset: 50, in development 1."""
+
+
 class WebhookSettings(_Group):
     """Deliveries of events to webhooks, chats and mail (docs/events.md)."""
 

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from sqlalchemy import Column, ColumnElement, delete, literal_column, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.storage import tables
+from profilesvc.storage import log_tables, tables
 
 Kind = Literal[
     "audit",
@@ -24,6 +24,8 @@ Kind = Literal[
     "notifications",
     "photos",
     "sessions",
+    "key_usage",
+    "request_log",
 ]
 _AGES: dict[Kind, Column[int]] = {
     "audit": tables.audit.c.at,
@@ -42,6 +44,8 @@ _AGES: dict[Kind, Column[int]] = {
     "notifications": tables.notifications.c.received_at,
     "photos": tables.photos.c.expires_at,
     "sessions": tables.sessions.c.expires_at,
+    "key_usage": log_tables.key_usage.c.day,
+    "request_log": log_tables.request_log.c.at,
 }
 PIECE = 5_000  # rows of one transaction, which take far less than the time limit of a statement
 

@@ -27,6 +27,7 @@ from sqlmodel import Field
 from profilesvc.database.schema import metadata as metadata
 from profilesvc.storage import account_tables as account_tables  # completes the metadata
 from profilesvc.storage import event_tables as event_tables
+from profilesvc.storage import log_tables as log_tables
 from profilesvc.storage import provider_tables as provider_tables
 from profilesvc.storage import writing_tables as writing_tables
 from profilesvc.storage.columns import number, of_owner, owner

@@ -24,11 +24,18 @@ _CACHED_TOKENS = 1_000  # about one kilobyte each
 
 
 class TokenRejected(Exception):
-    """A token that is not accepted; `reason` becomes `details.reason` of the response."""
+    """A token that is not accepted; `reason` becomes `details.reason` of the response.
 
-    def __init__(self, reason: Literal["malformed", "invalid", "expired"]) -> None:
+    `claims` are those of an expired token, which is one of ours.
+    """
+
+    def __init__(
+        self,
+        reason: Literal["malformed", "invalid", "expired"],
+        claims: AccessClaims | RefreshClaims | None = None,
+    ) -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason, self.claims = reason, claims
 
 
 def random_id(entropy: Entropy) -> str:
@@ -171,7 +178,7 @@ class Signer:
         if claims["kid"] not in self._keys(typ):  # the key was removed
             raise TokenRejected("invalid")
         if claims["exp"] * 1000 <= now:
-            raise TokenRejected("expired")
+            raise TokenRejected("expired", claims)
         latest = now // 1000 + IAT_LEEWAY_SECONDS
         if claims["iat"] > latest or claims.get("nbf", 0) > latest:
             raise TokenRejected("invalid")

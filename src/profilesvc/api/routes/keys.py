@@ -17,7 +17,8 @@ from profilesvc.contract.keys import (
     KeyRolled,
     KeyStanding,
 )
-from profilesvc.services import credentials, key_changes, keys
+from profilesvc.contract.requests import KeyRequests, KeyRequestsQuery
+from profilesvc.services import credentials, key_changes, key_requests, keys
 from profilesvc.services.access import USER
 from profilesvc.services.context import Caller, Services
 
@@ -142,6 +143,20 @@ async def reactivate_key(services: Services, caller: Caller, client_id: str) -> 
     An addition of this service.
     """
     return await keys.reactivate_own(services, caller, client_id)
+
+
+@routes.endpoint(
+    f"GET {KEY}/requests", access=USER, query=KeyRequestsQuery, data=KeyRequests, no_store=True, errors=(NOT_FOUND,)
+)
+async def list_key_requests(services: Services, caller: Caller, client_id: str, query: KeyRequestsQuery) -> KeyRequests:
+    """List an API key's requests.
+
+    Every request with the key's secret or one of its tokens is counted per day, also one that was rejected. The log of
+    the last 7 days shows why calls failed. It has no bodies, queries and headers.
+
+    An addition of this service.
+    """
+    return await key_requests.read(services, caller, client_id, query)
 
 
 @routes.endpoint("GET /businesses", access=USER, data=BusinessList)

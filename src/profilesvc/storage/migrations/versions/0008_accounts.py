@@ -1,14 +1,14 @@
 """Sessions of users, and deleted accounts
 
 Revision ID: 0008
-Revises: 0006
+Revises: 0007
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision: str = "0008"
-down_revision: str | None = "0006"
+down_revision: str | None = "0007"
 branch_labels: None = None
 depends_on: None = None
 
