@@ -12,7 +12,9 @@ import profilesvc
 from conftest import Change
 from profilesvc import look
 from profilesvc.dashboard import help_links
+from profilesvc.services import keys
 from profilesvc.services.context import Services
+from support.api import Site
 from support.dashboard_browser import Browser
 from support.dashboard_pages import NO_PAGE_ENDS, NO_PAGES, PAGES, PUBLIC
 
@@ -127,3 +129,41 @@ async def test_pages_link_to_their_part_of_the_guide_if_it_is_on_this_server(
         change(settings=services.settings.model_copy(update={"guides_folder": tmp_path / "none"}))
         page = await alice_there.open(f"/dashboard{path}")
         assert not any(link.startswith("/guides/") for link in page.links)
+
+
+async def test_only_development_has_the_patterns(alice_there: Browser, services: Services, change: Change) -> None:
+    page = await alice_there.open("/dashboard/patterns")
+    assert "Every component of the dashboard" in page.text
+    change(settings=services.settings.model_copy(update={"environment": "production"}))
+    await alice_there.open("/dashboard/patterns", 404)
+
+
+def test_the_patterns_have_every_macro() -> None:
+    templates = ROOT / "dashboard" / "templates"
+    named = re.findall(r"{% macro (\w+)\(", (templates / "macros.html").read_text("utf-8"))
+    used = (templates / "patterns.html").read_text("utf-8") + (templates / "macros.html").read_text("utf-8")
+    missing = [name for name in named if len(re.findall(rf"\b{name}\(", used)) < 2]
+    assert missing == ["csrf", "kinds_of_events"]  # a field that is hidden, and a form of two pages
+
+
+async def test_a_poll_of_unchanged_keys_has_no_body(alice_there: Browser, services: Services, plugin: Site) -> None:
+    await alice_there.open("/dashboard/keys")
+    poll = re.findall(r'id="keys-list" data-poll="([^"]+)"', alice_there.answer.text)[0].replace("&amp;", "&")
+    assert (await alice_there.http.get(poll)).status_code == 204
+    await keys.deactivate(services, plugin.key["client_id"], "user_requested")
+    answer = await alice_there.http.get(poll)
+    assert answer.status_code == 200
+    assert "Deactivated" in answer.text
+
+
+async def test_each_action_of_a_webhook_is_reported(alice_there: Browser) -> None:
+    await alice_there.open("/dashboard/webhooks")
+    await alice_there.send("POST /webhooks", url="https://hooks.harbour.example/slack", format="slack")
+    said = ["The webhook is created."]
+    assert re.findall(r'<p id="notice" class="notice" role="status">([^<]+)', alice_there.answer.text) == said
+    path = alice_there.answer.url.path
+    for action, notice in (("/switch", "disabled"), ("/switch", "enabled")):
+        await alice_there.send(path.rpartition("/")[2] + action)
+        assert f'role="status">The webhook is {notice}.' in alice_there.answer.text
+    await alice_there.send(path.rpartition("/")[2] + "/test")
+    assert 'role="status">A test event is on its way.' in alice_there.answer.text

@@ -34,6 +34,7 @@ PAGES = {
     "plan": "/dashboard/plan",
     "account": "/dashboard/account",
     "account-delete": "/dashboard/account/delete",
+    "patterns": "/dashboard/patterns",
     "missing": "/dashboard/nothing",
 }
 # Pages without a session.

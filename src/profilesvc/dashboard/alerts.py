@@ -66,10 +66,10 @@ async def switch(visit: Visit, alert_id: str) -> Response:
     enabled = (await request.form).get("enabled") == "on"
     await alerts.get(visit.services, visit.caller, alert_id)
     try:
-        entry = await alerts.change(visit.services, visit.caller, alert_id, AlertChange(enabled=enabled))
+        await alerts.change(visit.services, visit.caller, alert_id, AlertChange(enabled=enabled))
     except ServiceError as error:
         return await _list(visit, error=error)
-    return pages.redirect(f"{pages.PATH}/alerts{f'?added={alert_id}' if entry.status == 'unconfirmed' else ''}")
+    return pages.redirect(f"{pages.PATH}/alerts?added={alert_id}")
 
 
 @view(blueprint, "/alerts/<alert_id>/delete", "POST")

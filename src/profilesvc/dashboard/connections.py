@@ -75,7 +75,7 @@ async def callback() -> Response:
     attempt = await services.background.finish(work)
     response = pages.page("connect_link.html", asking=None, done=True)
     if not attempt.link:
-        response = pages.redirect(f"{pages.PATH}{_LIST}")
+        response = pages.redirect(f"{pages.PATH}{_LIST}", "connected")
     cookies.remove(response, services, cookies.CONSENT)
     return response
 
@@ -162,4 +162,4 @@ async def disconnect(visit: Visit, connection_id: str) -> Response:
         await provider_connections.disconnect(visit.services, visit.caller, connection_id)
     except ServiceError as error:
         return await _one(visit, connection_id, error)
-    return pages.redirect(f"{pages.PATH}{_LIST}")
+    return pages.redirect(f"{pages.PATH}{_LIST}", "disconnected")

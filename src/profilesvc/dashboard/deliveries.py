@@ -33,7 +33,7 @@ async def resend(visit: Visit, webhook_id: str, delivery_id: str) -> Response:
     except ServiceError as error:
         shown = await _shown(visit, webhook_id, delivery_id)
         return pages.page("delivery.html", problems=problems.of(error), **shown)
-    return pages.redirect(f"{pages.PATH}/webhooks/{webhook_id}/deliveries/{queued.id}")
+    return pages.redirect(f"{pages.PATH}/webhooks/{webhook_id}/deliveries/{queued.id}", "queued")
 
 
 async def _shown(visit: Visit, webhook_id: str, delivery_id: str) -> JsonObject:

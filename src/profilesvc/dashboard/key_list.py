@@ -1,5 +1,6 @@
 """The list of keys, and the search for the location of a new key."""
 
+import hashlib
 from collections.abc import Callable, Mapping
 
 from profilesvc.contract.json import JsonObject
@@ -7,6 +8,7 @@ from profilesvc.contract.keys import KeyEntry
 from profilesvc.dashboard import pages
 from profilesvc.dashboard.listing import Choices, Listing, matches, page_of
 from profilesvc.dashboard.visits import Visit
+from profilesvc.language import texts
 from profilesvc.services import overview
 from profilesvc.services.overview import Choice
 
@@ -43,10 +45,13 @@ async def found(visit: Visit, listing: Listing, choices: list[Choice]) -> list[K
 async def shown(visit: Visit, listing: Listing, choices: list[Choice]) -> JsonObject:
     """Return what the template of the list needs."""
     page = page_of(await found(visit, listing, choices), listing)
+    titles = {choice.name: choice.title for choice in choices}
+    shown = [(key, titles.get(key.assigned_location_id)) for key in page.rows]
     return {
+        "seen": hashlib.sha256(repr((page.found, page.page, texts.language(), shown)).encode()).hexdigest()[:16],
         "listing": listing,
         "shown": page,
-        "titles": {choice.name: choice.title for choice in choices},
+        "titles": titles,
         "key_states": STATES,
         "sorts": SORTS,
         "has_search": page.found > FEW or listing.values.keys() - {"state"} or listing.get("state") not in ("", "all"),

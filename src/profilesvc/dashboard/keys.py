@@ -32,9 +32,11 @@ async def show(visit: Visit) -> Response:
 
 @view(blueprint, "/keys/live")
 async def live(visit: Visit) -> Response:
-    """Return the list, for a search while the user types."""
+    """Return the list as it is now, or nothing if the page shows it already."""
     choices = await overview.choices(visit.services, visit.caller)
     shown = await key_list.shown(visit, key_list.listing_of(request.args), choices)
+    if shown["seen"] == request.args.get("seen"):
+        return Response(status=204, headers={"Cache-Control": "no-store"})
     return pages.page("_keys.html", visit=visit, **shown)
 
 
@@ -157,7 +159,7 @@ async def badge(visit: Visit, client_id: str) -> Response:
     except ServiceError as error:
         return await _one(visit, client_id, error=error, action=f"badge-{'on' if shown else 'off'}")
     if secret is None:
-        return pages.redirect(f"{pages.PATH}/keys/{client_id}")
+        return pages.redirect(f"{pages.PATH}/keys/{client_id}", "badge-off")
     return await _one(visit, client_id, f"{visit.services.settings.base_url}{pages.PATH}/badge/{secret}")
 
 

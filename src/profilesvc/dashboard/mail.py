@@ -44,7 +44,7 @@ async def move(visit: Visit) -> Response:
     if not isinstance(clock, ShiftedClock):
         raise ServiceError(NOT_FOUND, "Page not found.")
     await sweep.pass_time(visit.services, clock, _STEP)
-    return pages.redirect(f"{pages.PATH}/mail")
+    return pages.redirect(f"{pages.PATH}/mail", "moved")
 
 
 def _shown(file: Path) -> dict[str, str]:

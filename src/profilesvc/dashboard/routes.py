@@ -26,6 +26,7 @@ from profilesvc.dashboard import (
     mail,
     many_posts,
     pages,
+    patterns,
     photos,
     plan,
     posts,
@@ -45,7 +46,7 @@ from profilesvc.domain.errors import ServiceError
 _OF_A_SITE = [site, differences, profile, posts, drafts, calendar, reviews, reply_templates, many_posts]
 _OF_THE_USER = [keys, key_requests, connections, alerts, webhooks, deliveries, audit, plan, account, deletion]
 _PARTS = [session, sites, selected, *_OF_A_SITE, *_OF_THE_USER, badge]
-_UNLISTED = [photos, alert_links, mail, reader]  # no link of the navigation
+_UNLISTED = [photos, alert_links, patterns, mail, reader]  # no link of the navigation
 _MISSING = "dashboard.not_found"
 _STATIC = Path(__file__).parent / "static"
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}

@@ -39,7 +39,7 @@ async def create(visit: Visit) -> Response:
     except ServiceError as error:
         return await _list(visit, form, error)
     if created.secret is None:  # a chat has none
-        return pages.redirect(f"{pages.PATH}/webhooks/{created.id}")
+        return pages.redirect(f"{pages.PATH}/webhooks/{created.id}", "webhook-created")
     return pages.page("webhook_secret.html", visit=visit, id=created.id, secret=created.secret, until=None)
 
 
@@ -63,14 +63,14 @@ async def change(visit: Visit, webhook_id: str) -> Response:
         await webhooks.change(visit.services, visit.caller, webhook_id, body)
     except ServiceError as error:
         return await _one(visit, webhook_id, form, error)
-    return pages.redirect(f"{pages.PATH}/webhooks/{webhook_id}?done=saved")
+    return pages.redirect(f"{pages.PATH}/webhooks/{webhook_id}", "saved")
 
 
 @view(blueprint, "/webhooks/<webhook_id>/switch", "POST")
 async def switch(visit: Visit, webhook_id: str) -> Response:
     enabled = (await request.form).get("enabled") == "on"
     await webhooks.change(visit.services, visit.caller, webhook_id, WebhookChange(enabled=enabled))
-    return pages.redirect(f"{pages.PATH}/webhooks/{webhook_id}")
+    return pages.redirect(f"{pages.PATH}/webhooks/{webhook_id}", "enabled" if enabled else "disabled")
 
 
 @view(blueprint, "/webhooks/<webhook_id>/test", "POST")
@@ -80,7 +80,7 @@ async def test(visit: Visit, webhook_id: str) -> Response:
         queued = await webhooks.test(visit.services, visit.caller, webhook_id)
     except ServiceError as error:
         return await _one(visit, webhook_id, error=error)
-    return pages.redirect(f"{pages.PATH}/webhooks/{webhook_id}/deliveries/{queued.id}")
+    return pages.redirect(f"{pages.PATH}/webhooks/{webhook_id}/deliveries/{queued.id}", "test-queued")
 
 
 @view(blueprint, "/webhooks/<webhook_id>/recover", "POST")

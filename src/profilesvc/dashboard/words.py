@@ -67,6 +67,7 @@ POST_STATES = Words(
         "RECURRING": N_("Recurring"),
     }
 )
+POST_CLASSES = {"LIVE": "online", "PROCESSING": "idle", "REJECTED": "offline", "SCHEDULED": "idle"}
 KINDS = {
     "STANDARD": ("Update", "News or a general update. It must have a text."),
     "EVENT": ("Event", "An event with a start and an end."),
@@ -121,6 +122,8 @@ EVENTS = Words(
         "provider.update_rejected": N_("Change of the provider rejected"),
     }
 )
+KEY_STATUSES = Words({"active": N_("Active"), "deactivated": N_("Deactivated"), "revoked": N_("Revoked")})
+KEY_CLASSES = {"active": "online", "deactivated": "deactivated", "revoked": "none"}
 WHEN = Words({"immediate": N_("At once"), "daily": N_("Daily"), "never": N_("Never")})
 ALERT_STATES = {
     "active": ("online", "Active"),
@@ -177,6 +180,15 @@ DONE = Words(
         "template": N_("The template is saved."),
         "saved": N_("The settings are saved."),
         "removed": N_("It is deleted."),
+        "connected": N_("The login is connected. Choose its locations next."),
+        "disconnected": N_("The login is disconnected, and its data here is deleted."),
+        "webhook-created": N_("The webhook is created."),
+        "enabled": N_("The webhook is enabled."),
+        "disabled": N_("The webhook is disabled."),
+        "test-queued": N_("A test event is on its way."),
+        "queued": N_("The event is on its way again."),
+        "moved": N_("The clock moved on by 25 hours."),
+        "badge-off": N_("The badge is off."),
         "session-ended": N_("The session is ended."),
         "sessions-ended": N_("All other sessions are ended."),
     }
