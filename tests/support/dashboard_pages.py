@@ -34,6 +34,8 @@ PAGES = {
     "plan": "/dashboard/plan",
     "account": "/dashboard/account",
     "account-delete": "/dashboard/account/delete",
+    "calendar-of-all": "/dashboard/calendar",
+    "drafts": "/dashboard/drafts",
     "patterns": "/dashboard/patterns",
     "missing": "/dashboard/nothing",
 }
