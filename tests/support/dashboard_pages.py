@@ -49,7 +49,7 @@ PUBLIC = {
 # Pages of an account in which nothing was made.
 EMPTY = (
     *("sites", "templates", "many-posts", "keys", "connections", "alerts", "webhooks", "audit", "plan", "account"),
-    "sites-nothing",
+    *("sites-nothing", "drafts", "calendar-of-all"),
 )
 # Rules that are not pages: downloads, parts of pages that scripts request, pictures, and redirects.
 NO_PAGES = {

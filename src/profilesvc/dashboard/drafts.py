@@ -8,6 +8,7 @@ from quart import Blueprint, Response, request
 from werkzeug.datastructures import MultiDict
 
 from profilesvc.api.parsing import idempotency_key
+from profilesvc.contract.errors import IDEMPOTENCY_IN_PROGRESS
 from profilesvc.contract.json import JsonObject
 from profilesvc.dashboard import pages, photos, post_form, post_words
 from profilesvc.dashboard.listing import Listing, matches, page_of
@@ -16,8 +17,9 @@ from profilesvc.domain.errors import ServiceError, invalid_many, problems_of
 from profilesvc.domain.posts import check_create
 from profilesvc.services import drafts, overview, posts
 from profilesvc.services.context import AllowedLocation
-from profilesvc.services.idempotency import unsettled
+from profilesvc.services.idempotency import IdempotencyKey, unsettled
 
+_TIMES, _PAUSE = 10, 0.5  # seconds
 _NOT_KEPT = frozenset({"csrf", "once", "intent", "draft", "photo_file", "site", "find"})
 
 
@@ -88,7 +90,7 @@ async def act(visit: Visit, location: AllowedLocation, kind: str, form: "MultiDi
     once = idempotency_key([[form.get("once", "")]], body)
     before = await drafts.unschedule(visit.services, location, draft_id) if draft_id else None
     try:
-        await posts.create(visit.services, visit.caller, location, body, once)
+        await _create(visit, location, body, once)
     except ServiceError:
         if before is not None and not await may_exist(visit, location, form):
             await drafts.reschedule(visit.services, location, before)
@@ -97,6 +99,20 @@ async def act(visit: Visit, location: AllowedLocation, kind: str, form: "MultiDi
         with contextlib.suppress(ServiceError):  # the post exists; the draft can be deleted by hand
             await drafts.sent(visit.services, location, draft_id)
     return "posted"
+
+
+async def _create(visit: Visit, location: AllowedLocation, body: JsonObject, once: IdempotencyKey | None) -> None:
+    """Create the post. A form that was sent twice waits for the result of the first."""
+    for _ in range(_TIMES):
+        try:
+            await posts.create(visit.services, visit.caller, location, body, once)
+        except ServiceError as error:
+            if error.kind is not IDEMPOTENCY_IN_PROGRESS:
+                raise
+            await visit.services.clock.sleep(_PAUSE)
+        else:
+            return
+    await posts.create(visit.services, visit.caller, location, body, once)
 
 
 def fields_of(form: "MultiDict[str, str]", kind: str) -> JsonObject:

@@ -16,6 +16,17 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest("button[data-copy]");
   if (button) copy(button);
 });
+// A second click does not send a form again. Back shows the page as it was, and the form can be sent.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.method !== "post" || event.defaultPrevented) return;
+  if (form.dataset.sent) event.preventDefault();
+  form.dataset.sent = "yes";
+  if (form.enctype !== "multipart/form-data") setTimeout(() => { delete form.dataset.sent; }, 10000); // if it was stopped
+});
+window.addEventListener("pageshow", () => {
+  document.querySelectorAll("form[data-sent]").forEach((form) => { delete form.dataset.sent; });
+});
 document.querySelectorAll("[data-script]").forEach((element) => { element.hidden = false; });
 document.querySelectorAll("[data-zone]").forEach((input) => {
   input.value = Intl.DateTimeFormat().resolvedOptions().timeZone;
