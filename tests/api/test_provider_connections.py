@@ -28,6 +28,7 @@ from support.consent import (
     connect,
     connected,
     consent,
+    dumped,
     everything,
     imported,
     query_of,
@@ -406,7 +407,8 @@ async def test_no_plaintext_token_in_database_log_or_response(
     await add_dana(emulator)
     number = await connected(browser, alice)
     answers = [await alice.get(CONNECTIONS), await alice.get(f"{CONNECTIONS}/{number}")]
-    stored = await everything(services)
+    stored = await everything(services) + await dumped(services)
+    assert stored.count("dana@example.com") >= 2
     [provider] = services.logins._providers.values()
     token: str = provider._transport._tokens._login.refresh_token  # type: ignore[attr-defined]
     access: str = provider._transport._tokens._token  # type: ignore[attr-defined]

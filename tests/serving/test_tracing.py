@@ -1,5 +1,6 @@
 """Traces: what a collector receives of a running service, what it never receives, and what happens without one."""
 
+import asyncio
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -7,9 +8,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from support.api import assert_ok
+from support.consent import CONNECTIONS, connect_by_token
 from support.program import COMMAND, Server, caller, command, data, environment, serving
 from support.wire import KEYS, REFRESH
 
@@ -108,6 +112,28 @@ def test_no_secret_no_id_and_no_query_reaches_the_collector(tmp_path: Path, coll
     received = b"".join(collector.received)
     assert len(collector.spans()) > 10
     assert [secret for secret in secrets if secret.encode() in received] == []
+
+
+async def read_a_connection(server: Server, user: str) -> None:
+    """Connect Alice's login at the provider, and read what it sees there."""
+    async with httpx.AsyncClient(base_url=server.url, timeout=30, trust_env=False) as http:
+        number = await connect_by_token(http, user, "100001")
+        assert_ok(await http.get(f"{CONNECTIONS}/{number}", headers={"Authorization": f"Bearer {user}"}))
+
+
+def test_no_token_of_a_login_at_the_provider_reaches_the_collector(tmp_path: Path, collector: Collector) -> None:
+    with serving(tmp_path, *WORDS, TRACING__ENDPOINT=collector.url) as server:
+        user = command(tmp_path, "users", "token", "alice@example.com").stdout.strip()
+        asyncio.run(read_a_connection(server, user))
+        assert server.stop() == 0
+    spans = collector.spans()
+    assert "provider accounts" in {span.name for span in spans}
+    assert {name for span in spans for name in attributes(span)} == {
+        *("http.request.method", "http.route", "http.response.status_code", "profilesvc.request_id"),
+        *("profilesvc.provider.api", "profilesvc.provider.outcome"),
+    }
+    said = "\n".join(f"{span.name} {attributes(span)} {span.status.message} {span.events}" for span in spans)
+    assert [secret for secret in ("1//", "ya29.", "4/", "code=", "state=", user) if secret in said] == []
 
 
 def test_a_sample_ratio_of_zero_sends_nothing(tmp_path: Path, collector: Collector) -> None:

@@ -1,5 +1,7 @@
 """Owners who connect a login at the emulator, as a browser does it."""
 
+import asyncio
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -10,6 +12,7 @@ from profilesvc.services.context import Services
 from profilesvc.storage.tables import metadata
 from support.api import assert_ok
 from support.dashboard_browser import COOKIE, Browser
+from support.database_cluster import postgres_programs
 from support.drive import drift
 
 CONNECTIONS = "/api/v1/provider-connections"
@@ -94,6 +97,24 @@ async def connect_by_token(http: httpx.AsyncClient, token: str, subject: str) ->
 async def imported(owner: httpx.AsyncClient, number: int, **body: Any) -> dict[str, Any]:
     answer: dict[str, Any] = assert_ok(await owner.post(f"{CONNECTIONS}/{number}/import", json=body))
     return answer
+
+
+async def dumped(services: Services) -> str:
+    """What a backup of the database has: `pg_dump` of PostgreSQL, or the bytes of the files of SQLite."""
+    url = services.storage.engine.url
+    if services.storage.is_sqlite:
+        assert url.database is not None
+        return "".join(file.read_bytes().decode("latin-1") for file in files_of(Path(url.database)))
+    words = str(postgres_programs() / "pg_dump"), url.set(drivername="postgresql").render_as_string(hide_password=False)
+    process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
+    out, _ = await process.communicate()
+    assert process.returncode == 0
+    return out.decode()
+
+
+def files_of(database: Path) -> list[Path]:
+    """A database of SQLite with its write-ahead log."""
+    return sorted(database.parent.glob(f"{database.name}*"))
 
 
 async def everything(services: Services) -> str:
