@@ -103,6 +103,7 @@ def _settle_what_the_provider_changed(erin: Tab, provider: httpx.Client) -> None
     page = erin.page
     page.get_by_role("link", name="Park Bakery, Aoba", exact=True).click()
     page.get_by_text("The provider's profile differs from the last sync").first.wait_for()
+    page.wait_for_load_state("networkidle")
     region = page.get_by_role("region", name="The provider changed these fields")
     assert "Park Bakery Aoba" in region.inner_text()
     page.screenshot(path=PICTURES / "site-changes.png", full_page=True)
@@ -136,11 +137,11 @@ def _edit_the_profile(erin: Tab, provider: httpx.Client) -> None:
     page.screenshot(path=PICTURES / "site-profile.png", full_page=True)
     page.get_by_label("Sunday").fill("noon")
     page.get_by_label("Phone", exact=True).fill("+81 45-555-0899")
-    page.get_by_role("button", name="Save and send").click()
+    page.locator("button:not(.unseen)", has_text="Save and send").click()
     page.get_by_role("heading", name="There is a problem").wait_for()
     assert page.get_by_label("Phone", exact=True).input_value() == "+81 45-555-0899"
     page.get_by_label("Sunday").fill("09:00-13:00")
-    page.get_by_role("button", name="Save and send").click()
+    page.locator("button:not(.unseen)", has_text="Save and send").click()
     page.get_by_text("The profile was sent to the provider.").wait_for()
     there = provider.get("state").json()["locations"][AOBA]["document"]
     assert there["phoneNumbers"] == {"primaryPhone": "+81 45-555-0899"}
