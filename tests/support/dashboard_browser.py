@@ -25,6 +25,8 @@ class Page(HTMLParser):
     def __init__(self, html: str) -> None:
         super().__init__()
         self.forms: list[dict[str, Any]] = []
+        self.languages: list[dict[str, Any]] = []  # the form of every page that selects a language
+        self._form: dict[str, Any] = {}
         self.links: list[str] = []
         self.words: list[str] = []
         self._select: tuple[str, bool] | None = None
@@ -41,12 +43,14 @@ class Page(HTMLParser):
         if tag == "a":
             self.links.append(given.get("href", ""))
         elif tag == "form":
-            self.forms.append({"action": given.get("action", ""), "method": given.get("method"), "fields": {}})
-        elif self.forms:
+            self._form = {"action": given.get("action", ""), "method": given.get("method"), "fields": {}}
+            kind = self.languages if self._form["action"] == "/dashboard/language" else self.forms
+            kind.append(self._form)
+        elif self._form:
             self._field(tag, given)
 
     def _field(self, tag: str, given: dict[str, str]) -> None:
-        fields: dict[str, list[str]] = self.forms[-1]["fields"]
+        fields: dict[str, list[str]] = self._form["fields"]
         kind = given.get("type", "text")
         if tag == "input" and "disabled" not in given and (kind not in ("checkbox", "radio") or "checked" in given):
             fields.setdefault(given["name"], []).append(given.get("value", ""))
@@ -70,14 +74,14 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         self.words.append(data)
         if self._area is not None:
-            self.forms[-1]["fields"][self._area] = [data.strip()]
+            self._form["fields"][self._area] = [data.strip()]
 
     def form(self, action: str) -> dict[str, Any]:
         """The form that goes to a path with this end; `POST /path` leaves out the searches."""
         method, _, end = action.rpartition(" ")
         return next(
             form
-            for form in self.forms
+            for form in (*self.forms, *self.languages)
             if form["action"].endswith(end) and (form["method"] or "get").upper() in (method or "GET POST")
         )
 

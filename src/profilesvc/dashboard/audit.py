@@ -15,6 +15,7 @@ from profilesvc.dashboard import exports, pages, words
 from profilesvc.dashboard.listing import Choices, Listing, matches
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.audit import Wanted
+from profilesvc.language.texts import N_, gettext
 from profilesvc.services import audit, overview
 
 blueprint = Blueprint("audit", __name__)
@@ -22,13 +23,13 @@ blueprint = Blueprint("audit", __name__)
 PATH = f"{pages.PATH}/audit"
 # The kinds of events, with the start of their names.
 KINDS = {
-    "keys": ("Keys", "key."),
-    "tokens": ("Tokens", "token."),
-    "secrets": ("Wrong secrets", "auth."),
-    "sign-ins": ("Sign-ins", "user."),
-    "alerts": ("Alerts", "alert."),
-    "webhooks": ("Webhooks", "webhook."),
-    "logins": ("Logins at the provider", "provider."),
+    "keys": (N_("Keys"), "key."),
+    "tokens": (N_("Tokens"), "token."),
+    "secrets": (N_("Wrong secrets"), "auth."),
+    "sign-ins": (N_("Sign-ins"), "user."),
+    "alerts": (N_("Alerts"), "alert."),
+    "webhooks": (N_("Webhooks"), "webhook."),
+    "logins": (N_("Logins at the provider"), "provider."),
 }
 CHOICES: Choices = {"kind": tuple(KINDS), "key": None, "site": None, "from": None, "to": None, "zone": None}
 MOST = 10_000  # events of a file
@@ -51,7 +52,7 @@ async def show(visit: Visit) -> Response:
         titles={entry.client_id: title for entry, title in names},
         older=listing.link(before=older) if older else "",
         is_first=before is None,
-        kinds={name: label for name, (label, _) in KINDS.items()},
+        kinds={name: gettext(label) for name, (label, _) in KINDS.items()},
         zone=_zone(listing).key,
         most=MOST,
     )

@@ -11,18 +11,18 @@ from zoneinfo import ZoneInfo
 from quart import Blueprint, Response, request
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.dashboard import pages, post_words, words
+from profilesvc.dashboard import hours, pages, post_words, words
 from profilesvc.dashboard.alert_form import zone_or_utc
 from profilesvc.dashboard.listing import Listing, matches, page_of
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import invalid
+from profilesvc.language.texts import _
 from profilesvc.services import drafts, overview
 from profilesvc.services.drafts import Draft
 from profilesvc.services.overview import SiteView
 
 _PARAMETERS = ("q", "business", "month", "zone", "day", "page")
 _MOST_OF_DAY = 5  # of a day, after which there is a link to the rest
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 blueprint = Blueprint("calendar", __name__)
@@ -113,7 +113,7 @@ def _is_wanted(site: SiteView, listing: Listing) -> bool:
 def _page(template: str, visit: Visit, month: Month, entries: Entries, **shown: Any) -> Response:
     is_chosen = "zone" in request.args
     return pages.page(
-        template, visit=visit, month=month, is_chosen=is_chosen, weekdays=_WEEKDAYS, entries=entries, **shown
+        template, visit=visit, month=month, is_chosen=is_chosen, weekdays=hours.DAYS, entries=entries, **shown
     )
 
 
@@ -124,7 +124,7 @@ def _day(text: str) -> date | None:
 
 
 def _state(post: JsonObject) -> str:
-    return words.POST_STATES.get(post.get("state", ""), "Post")
+    return words.POST_STATES.get(post.get("state", "")) or _("Post")
 
 
 def _month(text: str, today: date) -> date:
@@ -152,7 +152,7 @@ def _add_draft(entries: Entries, month: Month, draft: Draft, site: SiteView | No
 
 def _add(entries: Entries, month: Month, at: int, state: str, post: JsonObject, site: SiteView | None = None) -> None:
     local = datetime.fromtimestamp(at / 1000, ZoneInfo(month.zone))
-    text = post.get("event", {}).get("title") or post.get("summary") or "Without a text"
+    text = post.get("event", {}).get("title") or post.get("summary") or _("Without a text")
     entry = {"time": f"{local:%H:%M}", "state": state, "text": text[:80], "site": site}
     entries.setdefault(local.date(), []).append(entry)
     entries[local.date()].sort(key=lambda one: str(one["time"]))

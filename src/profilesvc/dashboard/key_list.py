@@ -9,19 +9,24 @@ from profilesvc.dashboard import pages
 from profilesvc.dashboard.listing import Choices, Listing, matches, page_of
 from profilesvc.dashboard.visits import Visit
 from profilesvc.language import texts
+from profilesvc.language.texts import N_, Words
 from profilesvc.services import overview
 from profilesvc.services.overview import Choice
 
 PATH = f"{pages.PATH}/keys"
 FEW = 10  # with more keys or locations than this, there is a search
-STATES = {
-    "active": "Active",
-    "deactivated": "Deactivated",
-    "unused": "Never used",
-    "revoked": "Revoked or expired",
-    "all": "All, also revoked",
-}
-SORTS = {"created": "Newest", "name": "Name", "location": "Location", "used": "Longest without use"}
+STATES = Words(
+    {
+        "active": N_("Active"),
+        "deactivated": N_("Deactivated"),
+        "unused": N_("Never used"),
+        "revoked": N_("Revoked or expired"),
+        "all": N_("All, also revoked"),
+    }
+)
+SORTS = Words(
+    {"created": N_("Newest"), "name": N_("Name"), "location": N_("Location"), "used": N_("Longest without use")}
+)
 CHOICES: Choices = {"q": None, "state": tuple(STATES), "sort": tuple(SORTS), "page": None}
 _FOUND = 10  # locations that a search shows
 

@@ -11,7 +11,7 @@ from profilesvc.api.failures import headers_of, service_error
 from profilesvc.api.request import current_services
 from profilesvc.api.request import headers_of as scope_headers
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN
-from profilesvc.dashboard import event_words, help_links, post_words, values, words
+from profilesvc.dashboard import channel_words, event_words, help_links, post_words, problem_words, values, words
 from profilesvc.dashboard.problems import NONE, Problems
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request
@@ -58,6 +58,9 @@ def _templates() -> Environment:
         utc=formats.utc,
         exactly=partial(formats.utc, seconds=True),
         ago=words.ago,
+        month=formats.month,
+        number=formats.number,
+        weekday=formats.weekday,
         field=values.field,
         lines=values.lines,
         sentence=values.sentence,
@@ -66,7 +69,13 @@ def _templates() -> Environment:
         event=words.event,
     )
     environment.globals.update(
-        words=words, post_words=post_words, event_words=event_words, columns=values.columns, help_of=help_links.of
+        words=words,
+        channel_words=channel_words,
+        post_words=post_words,
+        event_words=event_words,
+        problems_of=problem_words.problems_of,
+        columns=values.columns,
+        help_of=help_links.of,
     )
     return environment
 

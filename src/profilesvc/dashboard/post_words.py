@@ -3,37 +3,44 @@
 import json
 
 from profilesvc.contract.json import JsonObject
+from profilesvc.language.texts import N_, Words, _
 from profilesvc.services.drafts import Draft
 
-LANGUAGES = {
-    "ar": "Arabic",
-    "de": "German",
-    "en": "English",
-    "en-GB": "English (United Kingdom)",
-    "es": "Spanish",
-    "fr": "French",
-    "it": "Italian",
-    "ja": "Japanese",
-    "ko": "Korean",
-    "nl": "Dutch",
-    "pl": "Polish",
-    "pt-BR": "Portuguese (Brazil)",
-    "pt-PT": "Portuguese (Portugal)",
-    "sv": "Swedish",
-    "tr": "Turkish",
-    "zh-Hans": "Chinese (simplified)",
-}
-DRAFT_STATES = {
-    "draft": "Draft",
-    "scheduled": "Scheduled",
-    "sending": "Being sent",
-    "failed": "Not published",
-}
-REPLY_STATES = {
-    "PENDING": "The provider checks your reply before it is public.",
-    "APPROVED": "Your reply is public.",
-    "REJECTED": "The provider rejected your reply. Change it, and send it again.",
-}
+LANGUAGES = Words(
+    {
+        "ar": N_("Arabic"),
+        "de": N_("German"),
+        "en": N_("English"),
+        "en-GB": N_("English (United Kingdom)"),
+        "es": N_("Spanish"),
+        "fr": N_("French"),
+        "it": N_("Italian"),
+        "ja": N_("Japanese"),
+        "ko": N_("Korean"),
+        "nl": N_("Dutch"),
+        "pl": N_("Polish"),
+        "pt-BR": N_("Portuguese (Brazil)"),
+        "pt-PT": N_("Portuguese (Portugal)"),
+        "sv": N_("Swedish"),
+        "tr": N_("Turkish"),
+        "zh-Hans": N_("Chinese (simplified)"),
+    }
+)
+DRAFT_STATES = Words(
+    {
+        "draft": N_("Draft"),
+        "scheduled": N_("Scheduled"),
+        "sending": N_("Being sent"),
+        "failed": N_("Not published"),
+    }
+)
+REPLY_STATES = Words(
+    {
+        "PENDING": N_("The provider checks your reply before it is public."),
+        "APPROVED": N_("Your reply is public."),
+        "REJECTED": N_("The provider rejected your reply. Change it, and send it again."),
+    }
+)
 
 
 def draft_post(draft: Draft) -> JsonObject:
@@ -50,7 +57,7 @@ def draft_name(draft: Draft) -> str:
 def draft_text(draft: Draft) -> str:
     """Return the start of the title or text of a draft."""
     post = draft_post(draft)
-    text: str = post.get("event", {}).get("title") or post.get("summary") or "without a text"
+    text: str = post.get("event", {}).get("title") or post.get("summary") or _("without a text")
     return text[:60]
 
 
@@ -61,4 +68,4 @@ def schedule(interval: JsonObject) -> str:
         day, time = interval[f"{side}Date"], interval.get(f"{side}Time", {})
         clock = f"{time.get('hours', 0):02}:{time.get('minutes', 0):02}"
         sides.append(f"{day['year']:04}-{day['month']:02}-{day['day']:02} {clock}")
-    return " to ".join(sides)
+    return _("%(start)s to %(end)s", start=sides[0], end=sides[1])

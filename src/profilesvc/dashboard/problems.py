@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from profilesvc.dashboard import words
+from profilesvc.dashboard import problem_words
 from profilesvc.domain.errors import ServiceError, invalid
 
 
@@ -37,13 +37,12 @@ def of(error: ServiceError | None, prefix: str = "") -> Problems:
     if error is None:
         return NONE
     if "errors" not in error.details:
-        return Problems([Problem("", text) for text in words.problems_of(error)], error.kind.status)
+        return Problems([Problem("", text) for text in problem_words.problems_of(error)], error.kind.status)
     entries = []
     for one in error.details["errors"]:
-        name, label = words.input_of(one["field"])
-        entries.append(
-            Problem(f"{prefix}{name}" if name else "", f"{label}: {one['problem']}" if label else one["problem"])
-        )
+        name, label = problem_words.input_of(one["field"])
+        text = problem_words.in_words(one["problem"])
+        entries.append(Problem(f"{prefix}{name}" if name else "", f"{label}: {text}" if label else text))
     return Problems(entries, error.kind.status)
 
 

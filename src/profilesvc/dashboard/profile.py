@@ -8,6 +8,7 @@ from quart import Blueprint, Response, current_app, request
 from profilesvc.api.parsing import idempotency_key
 from profilesvc.contract.json import JsonObject
 from profilesvc.dashboard import hours, pages, problems, profile_lists, values
+from profilesvc.dashboard.problem_words import in_words
 from profilesvc.dashboard.problems import Problem, Problems
 from profilesvc.dashboard.profile_form import ProfileForm, input_of, part_of
 from profilesvc.dashboard.profile_lists import HOURS, PREFIXES, categories_of
@@ -15,6 +16,7 @@ from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain import profiles
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.time import DAY
+from profilesvc.language import formats
 from profilesvc.services import categories, locations, sync
 from profilesvc.services.categories import Offered
 from profilesvc.services.context import AllowedLocation
@@ -140,12 +142,12 @@ def _problems(error: ServiceError | None, form: ProfileForm) -> Problems:
 def _problem(path: str, text: str, form: ProfileForm) -> Problem:
     """Return a problem with the id of its input, or of the group of inputs."""
     if path == "find":
-        return Problem(path, text)
+        return Problem(path, in_words(text))
     name = path if _is_input(path, form) else input_of(path)
     part = part_of(path) if "-" in path else path
     day = path.rpartition("-")[2]
-    label = f"{values.field(part)}, {day.capitalize()}" if day in hours.DAYS else values.field(part)
-    return Problem(name if _is_input(name, form) or name in form.parts else "", f"{label}: {text}")
+    label = f"{values.field(part)}, {formats.weekday(day)}" if day in hours.DAYS else values.field(part)
+    return Problem(name if _is_input(name, form) or name in form.parts else "", f"{label}: {in_words(text)}")
 
 
 def _is_input(name: str, form: ProfileForm) -> bool:

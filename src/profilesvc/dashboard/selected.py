@@ -6,24 +6,27 @@ from profilesvc.api.parsing import idempotency_key
 from profilesvc.dashboard import pages, problems
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.language.texts import N_, Words
 from profilesvc.services import overview, several
 from profilesvc.services.several import ACTS, Act
 from profilesvc.tokens.signer import random_id
 
 blueprint = Blueprint("selected", __name__)
 
-TITLES: dict[Act, str] = {"sync": "Sync several sites", "pause": "Pause keys", "resume": "Resume keys"}
-BUTTONS: dict[Act, str] = {"sync": "Sync them now", "pause": "Pause these keys", "resume": "Resume these keys"}
-OBSTACLES: dict[several.Obstacle, str] = {
-    "no_key": "Nothing: it has no key.",
-    "paused": "Nothing: its keys are deactivated already.",
-    "not_paused": "Nothing: none of its keys is paused.",
-    "held": "Nothing: you cannot lift the reason why its keys are deactivated. See the page of the key.",
-    "sync_off": "Nothing: sync is off.",
-    "never_synced": "Nothing: its plugin has never sent a profile.",
-    "plan": "Nothing: your plan does not include sync.",
-    "unverified": "Nothing: the provider has not verified it.",
-}
+TITLES = Words({"sync": N_("Sync several sites"), "pause": N_("Pause keys"), "resume": N_("Resume keys")})
+BUTTONS = Words({"sync": N_("Sync them now"), "pause": N_("Pause these keys"), "resume": N_("Resume these keys")})
+OBSTACLES = Words(
+    {
+        "no_key": N_("Nothing: it has no key."),
+        "paused": N_("Nothing: its keys are deactivated already."),
+        "not_paused": N_("Nothing: none of its keys is paused."),
+        "held": N_("Nothing: you cannot lift the reason why its keys are deactivated. See the page of the key."),
+        "sync_off": N_("Nothing: sync is off."),
+        "never_synced": N_("Nothing: its plugin has never sent a profile."),
+        "plan": N_("Nothing: your plan does not include sync."),
+        "unverified": N_("Nothing: the provider has not verified it."),
+    }
+)
 
 
 @view(blueprint, "/sites/selected")

@@ -13,8 +13,7 @@ from profilesvc.domain import connection
 from profilesvc.domain.connection import HISTORY, Period
 from profilesvc.domain.plans import Plan
 from profilesvc.domain.time import HOUR
-from profilesvc.language import texts
-from profilesvc.language.texts import _, plural
+from profilesvc.language.texts import N_, Words, _, language, ngettext, plural
 from profilesvc.services import overview
 from profilesvc.services.overview import SiteView
 
@@ -22,20 +21,24 @@ PATH = pages.PATH
 LIVE = f"{pages.PATH}/sites/live"
 FEW = 10  # with more sites than this, each is a row
 STATES = ("online", "idle", "offline", "deactivated", "none")
-SORTS = {
-    "attention": "Problems first",
-    "name": "Name",
-    "business": "Business",
-    "heartbeat": "Oldest heartbeat",
-    "checked": "Oldest check",
-}
-NEEDS = {
-    "any": "Any problem",
-    "drift": "Fields that differ",
-    "rejected": "Rejected posts",
-    "no_key": "No key",
-    "unverified": "Not verified",
-}
+SORTS = Words(
+    {
+        "attention": N_("Problems first"),
+        "name": N_("Name"),
+        "business": N_("Business"),
+        "heartbeat": N_("Oldest heartbeat"),
+        "checked": N_("Oldest check"),
+    }
+)
+NEEDS = Words(
+    {
+        "any": N_("Any problem"),
+        "drift": N_("Fields that differ"),
+        "rejected": N_("Rejected posts"),
+        "no_key": N_("No key"),
+        "unverified": N_("Not verified"),
+    }
+)
 CHOICES: Choices = {
     "q": None,
     "state": STATES,
@@ -47,13 +50,15 @@ CHOICES: Choices = {
     "select": ("all",),
 }
 _MOST_BUSINESSES = 50  # suggested ones
-_TAGS = {
-    "deactivated": "Deactivated",
-    "was_online": "No heartbeat",
-    "never_connected": "Never connected",
-    "site_mismatch": "Heartbeats of another site",
-    "unverified": "Not verified",
-}
+_TAGS = Words(
+    {
+        "deactivated": N_("Deactivated"),
+        "was_online": N_("No heartbeat"),
+        "never_connected": N_("Never connected"),
+        "site_mismatch": N_("Heartbeats of another site"),
+        "unverified": N_("Not verified"),
+    }
+)
 _WIDTH = 120  # units of the bar of 30 days: six hours each
 
 
@@ -198,10 +203,10 @@ def percent(periods: list[Period]) -> float | None:
 
 def tags(site: SiteView) -> list[str]:
     """Return the problems of a site in a few words each, the most urgent first."""
-    differ = f"{len(site.drift)} field{'s differ' if len(site.drift) > 1 else ' differs'}"
+    differ = ngettext("%(num)s field differs", "%(num)s fields differ", len(site.drift))
     counted = {
-        "drift": differ if site.drift else "Changed by the provider",
-        "rejected": f"{site.rejected} post{'s' if site.rejected > 1 else ''} rejected",
+        "drift": differ if site.drift else _("Changed by the provider"),
+        "rejected": ngettext("%(num)s post rejected", "%(num)s posts rejected", site.rejected),
     }
     return [counted.get(name) or _TAGS[name] for name in site.problems]
 
@@ -218,7 +223,7 @@ def row_digest(site: SiteView, form: str, now: int) -> str:
     row = site.row._replace(profile="", source="")
     keys = [(key.state, key.hint, tuple(key.row)) for key in site.keys]
     counts = site.drift, site.is_overridden, site.rejected, site.processing
-    return _digest(texts.language(), form, row, site.title, site.problems, counts, keys, now // HOUR)
+    return _digest(language(), form, row, site.title, site.problems, counts, keys, now // HOUR)
 
 
 async def shown(visit: Visit, listing: Listing, sites: list[SiteView], seen: str = "") -> JsonObject:

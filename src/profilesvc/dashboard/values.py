@@ -6,57 +6,68 @@ from itertools import groupby
 from typing import Any
 
 from profilesvc.contract.json import JsonObject
+from profilesvc.language import formats
+from profilesvc.language.texts import N_, Words, _, gettext
 
-NOTHING = "(nothing)"
+NOTHING = N_("(nothing)")
 _TO = "\N{EN DASH}"
 _LINES, _WIDTH, _TEXT, _DEPTH = 12, 120, 1000, 3
 _DAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
-_FIELDS = {
-    "title": "Name",
-    "storeCode": "Store code",
-    "languageCode": "Language",
-    "websiteUri": "Website",
-    "phoneNumbers": "Phone numbers",
-    "phoneNumbers.primaryPhone": "Phone",
-    "phoneNumbers.additionalPhones": "Further phones",
-    "categories.primaryCategory": "Main category",
-    "categories.primaryCategory.name": "Main category",
-    "categories.primaryCategory.displayName": "Name of the main category",
-    "categories.additionalCategories": "Further categories",
-    "storefrontAddress": "Address",
-    "storefrontAddress.addressLines": "Street",
-    "storefrontAddress.administrativeArea": "State or province",
-    "storefrontAddress.languageCode": "Language of the address",
-    "storefrontAddress.locality": "City",
-    "storefrontAddress.sublocality": "District",
-    "storefrontAddress.postalCode": "Postal code",
-    "storefrontAddress.regionCode": "Country",
-    "regularHours.periods": "Opening hours",
-    "regularHours": "Opening hours",
-    "specialHours.specialHourPeriods": "Special hours",
-    "moreHours": "More hours",
-    "serviceArea.businessType": "Where customers are served",
-    "serviceArea.places.placeInfos": "Areas served",
-    "openInfo.status": "Open or closed",
-    "openInfo.openingDate.year": "Opened: year",
-    "openInfo.openingDate.month": "Opened: month",
-    "openInfo.openingDate.day": "Opened: day",
-    "adWordsLocationExtensions.adPhone": "Phone in ads",
-    "profile": "Description",
-    "profile.description": "Description",
-    "openInfo": "Open or closed",
-    "categories": "Categories",
-    "specialHours": "Special hours",
-    "latlng.latitude": "Latitude",
-    "latlng.longitude": "Longitude",
-    "serviceItems": "Services",
-    "serviceArea": "Where customers are served",
-    "openingDate": "Opened",
-    "labels": "Labels",
-    "adWordsLocationExtensions": "Phone in ads",
-    "latlng": "Place on the map",
-    "relationshipData": "Related businesses",
-}
+_FIELDS = Words(
+    {
+        "title": N_("Name"),
+        "storeCode": N_("Store code"),
+        "languageCode": N_("Language"),
+        "websiteUri": N_("Website"),
+        "phoneNumbers": N_("Phone numbers"),
+        "phoneNumbers.primaryPhone": N_("Phone"),
+        "phoneNumbers.additionalPhones": N_("Further phones"),
+        "categories.primaryCategory": N_("Main category"),
+        "categories.primaryCategory.name": N_("Main category"),
+        "categories.primaryCategory.displayName": N_("Name of the main category"),
+        "categories.additionalCategories": N_("Further categories"),
+        "storefrontAddress": N_("Address"),
+        "storefrontAddress.addressLines": N_("Street"),
+        "storefrontAddress.administrativeArea": N_("State or province"),
+        "storefrontAddress.languageCode": N_("Language of the address"),
+        "storefrontAddress.locality": N_("City"),
+        "storefrontAddress.sublocality": N_("District"),
+        "storefrontAddress.postalCode": N_("Postal code"),
+        "storefrontAddress.regionCode": N_("Country"),
+        "regularHours.periods": N_("Opening hours"),
+        "regularHours": N_("Opening hours"),
+        "specialHours.specialHourPeriods": N_("Special hours"),
+        "moreHours": N_("More hours"),
+        "serviceArea.businessType": N_("Where customers are served"),
+        "serviceArea.places.placeInfos": N_("Areas served"),
+        "openInfo.status": N_("Open or closed"),
+        "openInfo.openingDate.year": N_("Opened: year"),
+        "openInfo.openingDate.month": N_("Opened: month"),
+        "openInfo.openingDate.day": N_("Opened: day"),
+        "adWordsLocationExtensions.adPhone": N_("Phone in ads"),
+        "profile": N_("Description"),
+        "profile.description": N_("Description"),
+        "openInfo": N_("Open or closed"),
+        "categories": N_("Categories"),
+        "specialHours": N_("Special hours"),
+        "latlng.latitude": N_("Latitude"),
+        "latlng.longitude": N_("Longitude"),
+        "serviceItems": N_("Services"),
+        "serviceArea": N_("Where customers are served"),
+        "openingDate": N_("Opened"),
+        "labels": N_("Labels"),
+        "adWordsLocationExtensions": N_("Phone in ads"),
+        "latlng": N_("Place on the map"),
+        "relationshipData": N_("Related businesses"),
+    }
+)
+_ENUM_WORDS = Words(
+    {
+        "OPEN": N_("Open"),
+        "CLOSED_TEMPORARILY": N_("Closed temporarily"),
+        "CLOSED_PERMANENTLY": N_("Closed permanently"),
+    }
+)
 _ENUMS = {"openInfo.status", "serviceArea.businessType"}
 _ADDRESS = ("organization", "recipients", "addressLines", "sublocality", "locality", "administrativeArea", "postalCode")
 _WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
@@ -78,8 +89,10 @@ def anchor(path: str) -> str:
 def lines(value: object, path: str = "") -> list[str]:
     """Return the value as at most a dozen lines of text."""
     if isinstance(value, str) and len(value) > _WIDTH:
-        return [value] if len(value) <= _TEXT else [f"{value[:_TEXT]}…", f"({len(value)} characters)"]
-    return list(_bounded(_lines(value, path))) or [NOTHING]
+        return (
+            [value] if len(value) <= _TEXT else [f"{value[:_TEXT]}…", _("(%(number)s characters)", number=len(value))]
+        )
+    return list(_bounded(_lines(value, path))) or [gettext(NOTHING)]
 
 
 def columns(path: str, ours: object, theirs: object, *others: object) -> list[list[str]]:
@@ -89,9 +102,9 @@ def columns(path: str, ours: object, theirs: object, *others: object) -> list[li
     """
     shown = [lines(value, path) for value in (ours, theirs, *others)]
     if ours != theirs and shown[0] == shown[1]:
-        shown = [list(_bounded(_any(value))) or [NOTHING] for value in (ours, theirs, *others)]
+        shown = [list(_bounded(_any(value))) or [gettext(NOTHING)] for value in (ours, theirs, *others)]
         if shown[0] == shown[1]:
-            shown[1] = [*shown[1], "(differs in a part that is not shown)"]
+            shown[1] = [*shown[1], _("(differs in a part that is not shown)")]
     return shown
 
 
@@ -99,7 +112,7 @@ def _bounded(texts: Iterable[str]) -> Iterator[str]:
     shown = [_short(line) for line in texts]
     yield from shown[:_LINES] if len(shown) > _LINES else shown
     if len(shown) > _LINES:
-        yield f"… and {len(shown) - _LINES} more"
+        yield _("… and %(number)s more", number=len(shown) - _LINES)
 
 
 def _short(text: str) -> str:
@@ -118,7 +131,7 @@ def _by_field(value: object, path: str) -> Iterable[str]:
     last = path.rpartition(".")[2]
     if isinstance(value, str):
         if path in _ENUMS:
-            return [sentence(value)]
+            return [_ENUM_WORDS.get(value) or sentence(value)]
         return [category({"name": value})] if value.startswith("categories/") else _any(value)
     if not isinstance(value, dict | list):
         return _any(value)
@@ -148,10 +161,10 @@ def _week(periods: list[JsonObject]) -> list[str]:
         until = f"{_clock(one.get('openTime'))}{_TO}{_clock(one.get('closeTime'))}"
         later = one.get("closeDay", one["openDay"]) != one["openDay"] and _minutes(one.get("closeTime")) > 0
         hours[one["openDay"]].append(f"{until} ({_day(one['closeDay'])})" if later else _midnight(one, until))
-    texts = [(_day(day), ", ".join(hours[day]) or "closed") for day in _DAYS]
+    texts = [(_day(day), ", ".join(hours[day]) or _("closed")) for day in _DAYS]
     week = []
     for text, days in groupby(texts, key=lambda pair: pair[1]):
-        names = [day for day, _ in days]
+        names = [pair[0] for pair in days]
         week.append(f"{names[0]}{_TO}{names[-1]} {text}" if len(names) > 1 else f"{names[0]} {text}")
     return week
 
@@ -165,7 +178,7 @@ def _special(period: JsonObject) -> str:
     days = [_date(period[side]) for side in ("startDate", "endDate") if period.get(side)]
     dates = _TO.join(dict.fromkeys(days))
     if period.get("closed"):
-        return f"{dates} closed"
+        return f"{dates} {_('closed')}"
     return f"{dates} {_clock(period.get('openTime'))}{_TO}{_clock(period.get('closeTime'))}"
 
 
@@ -215,7 +228,7 @@ def _date(day: dict[str, int]) -> str:
 
 
 def _day(name: str) -> str:
-    return name[:3].capitalize()
+    return formats.weekday(name, short=True)
 
 
 def _any(value: object, depth: int = _DEPTH) -> Iterator[str]:
@@ -223,18 +236,18 @@ def _any(value: object, depth: int = _DEPTH) -> Iterator[str]:
     if value is None or value in ("", [], {}):
         return
     if isinstance(value, bool):
-        yield "yes" if value else "no"
+        yield _("yes") if value else _("no")
     elif not isinstance(value, dict | list):
         yield str(value)
     elif depth == 0:
         yield from _scalars(value)
     elif isinstance(value, list):
         for item in value[: 2 * _LINES]:
-            yield ", ".join(_any(item, depth - 1)) or NOTHING
+            yield ", ".join(_any(item, depth - 1)) or gettext(NOTHING)
         yield from ("" for _ in value[2 * _LINES :])  # counted by `_bounded`
     else:
         for name, item in value.items():
-            yield f"{field(name)}: {', '.join(_any(item, depth - 1)) or NOTHING}"
+            yield f"{field(name)}: {', '.join(_any(item, depth - 1)) or gettext(NOTHING)}"
 
 
 def _scalars(value: object) -> Iterator[str]:

@@ -12,7 +12,7 @@ from profilesvc.contract.webhooks import (
     WebhookEntry,
     WebhookRecover,
 )
-from profilesvc.dashboard import pages, problems, words
+from profilesvc.dashboard import channel_words, pages, problems
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, iso, parse_iso
@@ -169,7 +169,7 @@ async def _one(
 
 async def _deliveries(visit: Visit, entry: WebhookEntry) -> JsonObject:
     """Return a page of deliveries by the state and the position in the query."""
-    state = next((name for name in words.DELIVERY_STATES if name == request.args.get("state")), None)
+    state = next((name for name in channel_words.DELIVERY_STATES if name == request.args.get("state")), None)
     query = checked(DeliveryListQuery, {"limit": str(_SIZE), "before": request.args.get("before") or None}, "query")
     listed = await webhooks.list_deliveries(visit.services, visit.caller, str(entry.id), query, state=state)
     return {

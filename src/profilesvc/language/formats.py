@@ -1,6 +1,6 @@
 """Times and numbers as the reader's language writes them."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from profilesvc.language.choice import ENGLISH
 from profilesvc.language.texts import language
@@ -38,3 +38,27 @@ def number(value: float) -> str:
     from babel.numbers import format_decimal
 
     return format_decimal(value, locale=current, group_separator=False)
+
+
+_DAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
+
+
+def weekday(name: str, *, short: bool = False) -> str:
+    """Write a day of the week such as `MONDAY`."""
+    current = language()
+    if current == ENGLISH:
+        return name[:3].capitalize() if short else name.capitalize()
+    from babel.dates import get_day_names
+
+    names = get_day_names("abbreviated" if short else "wide", "stand-alone", current)
+    return str(names[_DAYS.index(name)])
+
+
+def month(first: date) -> str:
+    """Write a month with its year."""
+    current = language()
+    if current == ENGLISH:
+        return f"{first:%B %Y}"
+    from babel.dates import format_skeleton
+
+    return format_skeleton("yMMMM", first, locale=current)
