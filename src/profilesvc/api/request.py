@@ -178,13 +178,12 @@ class AwaitedBody:
         if self._whole is None:
             self.require_size(limit)
             self._scope[SLOT].reads = True
-            if self._arrived()[1]:
-                self.was_late = ARRIVED in self._scope
+            has_more = self._arrived()[1]
+            self.was_late = has_more and ARRIVED in self._scope
+            if has_more or self._upload is not None:
                 self._whole = await self._collect(limit)
             else:
-                body = self._empty()
-                body.add((await self._receive()).get("body", b""))
-                self._whole = body.whole()
+                self._whole = (await self._receive()).get("body", b"")
         if len(self._whole) > (limit if self._upload is None else self._upload.kept):
             raise _too_large(limit)
         return self._whole
