@@ -9,10 +9,11 @@ from profilesvc.contract.errors import CONFLICT
 from profilesvc.domain.connection import online_share
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.permissions import ALL
+from profilesvc.emulator.embedded import add_to_embedded
 from profilesvc.fixtures import load_world
 from profilesvc.operations import generate
-from profilesvc.operations.generate import DOMAIN, Amounts
-from profilesvc.services import overview, tokens
+from profilesvc.operations.generate import DOMAIN, Amounts, AtProvider
+from profilesvc.services import access, checking, overview, tokens
 from profilesvc.services.context import Caller, Services
 from profilesvc.storage.tables import metadata, secrets, users
 from support.api import ALICE, assert_ok
@@ -86,6 +87,31 @@ async def test_an_owner_has_as_many_sites_as_requested(services: Services) -> No
     assert {key.state for site in sites for key in site.keys} == {"online", "idle", "offline"}
     histories = await overview.histories(services, caller, sites)
     assert all(online_share(histories[site.id]) for site in sites)
+
+
+async def test_generated_sites_sync_and_post_at_the_emulator(app: Quart, services: Services, as_user: AsUser) -> None:
+    async def at_emulator(world: AtProvider) -> None:
+        await add_to_embedded(services.settings, services.clock, load_world(), *world)
+
+    await generate.load(services, DEMO, Amounts(102, 5, 0, sites_per_user=102), seed=1, provider=at_emulator)
+    async with services.storage.read() as session:
+        owner = (await session.execute(select(users).where(users.c.email.like(f"%@{DOMAIN}")))).one()
+    caller = Caller(owner.id, services.plans["agency"], frozenset(ALL))
+    drifted = [site for site in await overview.sites(services, caller) if site.drift]
+    for site in drifted:  # the provider has the same differences as the rows
+        place = await access.require_location(services, caller, f"locations/{site.id}")
+        await checking.profile(services, place)
+    again = [site for site in await overview.sites(services, caller) if site.drift]
+    assert [(site.id, site.drift) for site in again] == [(site.id, site.drift) for site in drifted] != []
+    user = await as_user(owner.email)
+    assert_ok(await user.post(f"/api/v1/sync/{drifted[0].id}", json={"title": "Shop"}))
+    compared = assert_ok(await user.get(f"/api/v1/sync/comparison/{drifted[0].id}", params={"refresh": "true"}))
+    assert compared["provider"]["title"] == "Shop"
+    largest = min(site.id for site in await overview.sites(services, caller))
+    listed = assert_ok(await user.get("/api/v1/posts", params={"locationId": largest, "refresh": "true"}))
+    assert len(listed["localPosts"]) == 1
+    made, where = {"summary": "Fresh bread", "topicType": "STANDARD"}, {"locationId": largest}
+    assert assert_ok(await user.post("/api/v1/posts", json=made, params=where), 201)["state"] in ("PROCESSING", "LIVE")
 
 
 async def test_rejects_a_database_with_other_users(services: Services) -> None:

@@ -12,6 +12,8 @@ from profilesvc.cli.show import AsJson, show
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
+    from profilesvc.services.context import Services
+
 app = typer.Typer(name="db", help="Manage the database.", no_args_is_help=True)
 Result = TypeVar("Result")
 
@@ -113,12 +115,25 @@ def generate(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Add generated data, to test the service with many users, keys, locations, posts, syncs and events."""
+    """Add generated data, to test the service with many users, keys, locations, posts, syncs and events.
+
+    The embedded emulator gets the same locations and posts.
+    """
     from profilesvc.fixtures import load_world
     from profilesvc.operations import generate
     from profilesvc.settings import forbid_in_production
 
     forbid_in_production("generated data")
-    demo = [user["email"] for user in load_world()["users"]]
-    amounts = generate.Amounts(keys, posts, history, sites_per_user)
-    show(run(lambda services: generate.load(services, demo, amounts, seed, sure=yes)), as_json)
+    amounts, world = generate.Amounts(keys, posts, history, sites_per_user), load_world()
+
+    async def work(services: "Services") -> dict[str, int]:
+        from profilesvc.emulator.embedded import add_to_embedded
+
+        async def add(to_add: generate.AtProvider) -> None:
+            await add_to_embedded(services.settings, services.clock, world, *to_add)
+
+        embedded = services.settings.provider.embedded
+        demo = [user["email"] for user in world["users"]]
+        return await generate.load(services, demo, amounts, seed, sure=yes, provider=add if embedded else None)
+
+    show(run(work), as_json)

@@ -1,5 +1,9 @@
 """Load the demo data into the emulator's file."""
 
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from sqlalchemy import insert
 from sqlmodel import delete
 from sqlmodel.ext.asyncio.session import AsyncSession
 
@@ -13,7 +17,10 @@ from profilesvc.emulator.tables import (
     EmulatorPostRow,
     EmulatorReviewRow,
     EmulatorStateRow,
+    EmulatorTable,
 )
+
+_CHUNK = 1000
 
 
 async def clear(session: AsyncSession) -> None:
@@ -57,6 +64,23 @@ def _add_newcomer(session: AsyncSession, person: JsonObject) -> None:
         session.add(
             EmulatorLocationRow(name=own["name"], account=account, document=document, voice_of_merchant=dump(verified))
         )
+
+
+async def add(session: AsyncSession, accounts: list[JsonObject], locations: Iterable[JsonObject]) -> None:
+    """Add accounts, and locations with their posts, of any number."""
+    rows = (EmulatorAccountRow(name=one["name"], position=1000, document=dump(one)) for one in accounts)
+    await _insert(session, EmulatorAccountRow, rows)
+    remaining = iter(locations)
+    while chunk := list(islice(remaining, _CHUNK)):
+        await _insert(session, EmulatorLocationRow, (_location_row(one, []) for one in chunk))
+        posts = (post_row(f"{one['account']}/{one['profile']['name']}", post) for one in chunk for post in one["posts"])
+        await _insert(session, EmulatorPostRow, posts)
+
+
+async def _insert(session: AsyncSession, table: type[EmulatorTable], rows: Iterator[EmulatorTable]) -> None:
+    connection = await session.connection()
+    while chunk := [row.model_dump() for row in islice(rows, _CHUNK)]:
+        await connection.execute(insert(table), chunk)
 
 
 def _location_row(location: JsonObject, attributes: list[JsonObject]) -> EmulatorLocationRow:

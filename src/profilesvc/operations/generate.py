@@ -3,13 +3,14 @@
 The first location has a tenth of all posts and syncs, like a large customer. The rest is spread evenly.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import orjson
 
 from profilesvc.contract.errors import CONFLICT
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain.domains import allowed_domains
 from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.domain.errors import ServiceError
@@ -24,7 +25,7 @@ from profilesvc.storage.domains import NEVER
 DOMAIN = "generated.example"
 KEYS_PER_USER = 10
 EVENTS_PER_KEY = 5
-DRIFTED = 100  # one of so many sites differs from the provider's profile
+DRIFTED = 100  # at one of so many sites, the provider's profile differs from what the site has sent
 _SENT = ("title", "phoneNumbers", "websiteUri")
 _SILENCE = (*[30 * MINUTE] * 8, 10 * HOUR, 3 * DAY)  # since the last heartbeat: 8 of 10 online, 1 idle, 1 offline
 Rows = Iterator[tuple[object, ...]]
@@ -40,6 +41,13 @@ class Amounts:
     sites_per_user: int = KEYS_PER_USER
 
 
+class AtProvider(NamedTuple):
+    """What the provider has: its accounts, and its locations with their posts, each as in the demo data."""
+
+    accounts: list[JsonObject]
+    locations: Iterator[JsonObject]
+
+
 class _Site(NamedTuple):
     """A generated key, by its number."""
 
@@ -49,6 +57,43 @@ class _Site(NamedTuple):
     location: str
     host: str
     created_at: int
+
+    @property
+    def account(self) -> str:
+        """The account at the provider, with a number that the demo data does not have."""
+        return f"accounts/9{self.owner_id:011d}"
+
+    @property
+    def sent(self) -> JsonObject:
+        """The fields that the site has sent."""
+        return {
+            "title": f"Shop {self.key_id}",
+            "phoneNumbers": {"primaryPhone": f"+49 30 {self.key_id:09d}"},
+            "websiteUri": f"https://{self.host}/",
+        }
+
+    @property
+    def profile(self) -> JsonObject:
+        """The profile at the provider."""
+        changed = {
+            "title": f"Shop {self.key_id} Berlin",
+            "phoneNumbers": {"primaryPhone": f"+49 30 5{self.key_id:08d}"},
+        }
+        return {
+            "name": self.location,
+            "languageCode": "en",
+            **self.sent,
+            "categories": {"primaryCategory": {"name": "categories/gcid:bakery", "displayName": "Bakery"}},
+            "storefrontAddress": {
+                "regionCode": "DE",
+                "languageCode": "de",
+                "postalCode": "10115",
+                "locality": "Berlin",
+                "addressLines": [f"Allee {self.key_id}"],
+            },
+            "metadata": {"hasVoiceOfMerchant": True},
+            **(changed if self.key_id % DRIFTED == 1 else {}),
+        }
 
 
 class _Generator:
@@ -92,25 +137,10 @@ class _Generator:
 
     def locations(self) -> Rows:
         for site in self._sites():
-            title = f"Shop {site.key_id}"
-            profile = {
-                "name": site.location,
-                "languageCode": "en",
-                "title": title,
-                "phoneNumbers": {"primaryPhone": f"+49 30 {site.key_id:09d}"},
-                "storefrontAddress": {
-                    "regionCode": "DE",
-                    "locality": "Berlin",
-                    "addressLines": [f"Allee {site.key_id}"],
-                },
-                "websiteUri": f"https://{site.host}/",
-                "metadata": {"hasVoiceOfMerchant": True},
-            }
-            text = orjson.dumps(profile).decode()
-            owner = (site.location, site.owner_id, site.business_id, site.created_at, f"accounts/{site.owner_id}")
-            changed = {"title": f"{title} (new name)"} if site.key_id % DRIFTED == 1 else {}
-            source = orjson.dumps({name: profile[name] for name in _SENT} | changed).decode()
-            yield (*owner, title, text, self._now, True, "COMPLETED", True, self._now, source)
+            profile, source = site.profile, orjson.dumps(site.sent).decode()
+            owner = (site.location, site.owner_id, site.business_id, site.created_at, site.account)
+            read = (profile["title"], orjson.dumps(profile).decode(), self._now)
+            yield (*owner, *read, True, "COMPLETED", True, self._now, source, source)
 
     def keys(self) -> Rows:
         permissions = " ".join(ALL)
@@ -141,20 +171,27 @@ class _Generator:
             yield site.owner_id, site.key_id, max(site.created_at, last), this - site.key_id % 10 * 3 * HOUR
             yield site.owner_id, site.key_id, max(site.created_at, this), ended
 
-    def posts(self) -> Rows:
+    def _posts(self) -> Iterator[tuple[_Site, list[JsonObject]]]:
         for site, count in self._shares(self._amounts.posts):
-            for number in range(count):
+            yield site, [self._post(site, number) for number in range(count)]
+
+    def _post(self, site: _Site, number: int) -> JsonObject:
+        made = iso(self._now - 350 * DAY + number * MINUTE)
+        return {
+            "name": f"{site.location}/localPosts/{site.key_id}{number:07d}",
+            "languageCode": "en",
+            "summary": f"News {number} of shop {site.key_id}: fresh bread, new hours and a word of thanks.",
+            "callToAction": {"actionType": "LEARN_MORE", "url": f"https://{site.host}/news/{number}"},
+            "createTime": made,
+            "updateTime": made,
+            "state": "LIVE",
+            "topicType": "STANDARD",
+        }
+
+    def posts(self) -> Rows:
+        for site, documents in self._posts():
+            for number, document in enumerate(documents):
                 made, ident = self._now - 350 * DAY + number * MINUTE, f"{site.key_id}{number:07d}"
-                document = {
-                    "name": f"{site.location}/localPosts/{ident}",
-                    "languageCode": "en",
-                    "summary": f"News {number} of shop {site.key_id}: fresh bread, new hours and a word of thanks.",
-                    "callToAction": {"actionType": "LEARN_MORE", "url": f"https://{site.host}/news/{number}"},
-                    "createTime": iso(made),
-                    "updateTime": iso(made),
-                    "state": "LIVE",
-                    "topicType": "STANDARD",
-                }
                 yield site.owner_id, site.location, ident, made, "LIVE", self._now, orjson.dumps(document).decode()
 
     def syncs(self) -> Rows:
@@ -171,6 +208,24 @@ class _Generator:
                 at = site.created_at + number * DAY
                 yield at, month_start(at), event, site.owner_id, site.key_id, f"user:{site.owner_id}"
 
+    def at_provider(self) -> AtProvider:
+        """Return the same locations and posts as the provider has them."""
+        kind = {"type": "LOCATION_GROUP", "role": "PRIMARY_OWNER", "verificationState": "VERIFIED"}
+        names = [(n, f"accounts/9{n:011d}") for n in self._owners()]
+        accounts = [{"name": name, "accountName": f"Business {n}", **kind} for n, name in names]
+        return AtProvider(accounts, (_at_provider(site, posts) for site, posts in self._posts()))
+
+
+def _at_provider(site: _Site, posts: list[JsonObject]) -> JsonObject:
+    return {
+        "account": site.account,
+        "profile": site.profile,
+        "provider_profile": {},
+        "voice_of_merchant": {"hasVoiceOfMerchant": True, "hasBusinessAuthority": True},
+        "verifications": [],
+        "posts": [post | {"name": f"{site.account}/{post['name']}"} for post in posts],
+    }
+
 
 # In the order of their foreign keys.
 _COLUMNS: dict[str, str] = {
@@ -179,7 +234,7 @@ _COLUMNS: dict[str, str] = {
     "businesses": "id owner_id name created_at",
     "location_owners": "name owner_id",
     "locations": "name owner_id business_id assigned_at account title profile profile_read_at is_verified "
-    "verification_state sync_enabled posts_read_at source",
+    "verification_state sync_enabled posts_read_at source last_sync",
     "keys": "id client_id owner_id business_id location_name name permissions primary_domain allowed_domains "
     "created_at last_used_at",
     "secrets": "owner_id key_id digest created_at",
@@ -193,9 +248,15 @@ _COLUMNS: dict[str, str] = {
 
 
 async def load(
-    services: Services, demo: list[str], amounts: Amounts, seed: int, *, sure: bool = False
+    services: Services,
+    demo: list[str],
+    amounts: Amounts,
+    seed: int,
+    *,
+    sure: bool = False,
+    provider: Callable[[AtProvider], Awaitable[None]] | None = None,
 ) -> dict[str, int]:
-    """Add generated data and return {table: rows}.
+    """Add generated data and return {table: rows}. `provider` adds the same locations and posts to an emulator.
 
     Raises:
         ServiceError: CONFLICT if the database has users other than the demo's, unless `sure`.
@@ -213,4 +274,6 @@ async def load(
         rows: Callable[[], Rows] = getattr(generator, name)
         loaded[name] = await bulk.load(services.storage, tables.metadata.tables[name], columns.split(), rows())
     await bulk.settle(services.storage, [tables.users, tables.businesses, tables.keys])
+    if provider is not None:
+        await provider(generator.at_provider())
     return loaded
