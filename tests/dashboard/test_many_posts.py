@@ -61,6 +61,24 @@ async def test_sites_are_found_and_what_was_typed_stays(alice_there: Browser) ->
     assert page.form("/posts/new")["fields"]["summary"] == ["Typed"]
 
 
+async def test_the_enter_key_searches_a_typed_name_and_else_shows_the_preview(alice_there: Browser) -> None:
+    await alice_there.open(f"{NEW}?site=111")
+    page = await alice_there.send("/posts/new", intent="enter", find="112", summary="Typed")
+    assert page.form("/posts/new")["fields"]["find"] == ["112"]
+    page = await alice_there.send("/posts/new", intent="enter", find="", summary="Typed")
+    assert "Post to 1 site" in page.text
+
+
+async def test_an_offer_without_times_is_valid_all_day(alice_there: Browser) -> None:
+    await alice_there.open(f"{NEW}?site=111")
+    days = {**OFFER, "start_time": "", "end_time": "", "intent": "preview"}
+    page = await alice_there.send("/posts/new", **days)
+    assert "2026-05-01 00:00 to 2026-05-02 23:59" in page.text
+    await alice_there.open(f"{NEW}?site=111")
+    page = await alice_there.send("/posts/new", 400, **days | {"kind": "EVENT"})  # it has hours
+    assert "Start time: is required" in page.text
+
+
 async def test_all_problems_are_shown_at_once(alice_there: Browser) -> None:
     await alice_there.open(NEW)
     page = await alice_there.send("/posts/new", 400, kind="EVENT", site=None, intent="send", once="x")

@@ -40,6 +40,8 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
         assert not any(name.startswith("on") or name == "style" for name in given), f"{tag} {given}"
+        quoted = [name for name, text in given.items() if text.startswith('"') and name != "value"]
+        assert not quoted, f"{tag} {given}: written twice"
         if tag == "a":
             self.links.append(given.get("href", ""))
         elif tag == "form":

@@ -178,12 +178,13 @@ class AwaitedBody:
         if self._whole is None:
             self.require_size(limit)
             self._scope[SLOT].reads = True
-            has_more = self._arrived()[1]
-            self.was_late = has_more and ARRIVED in self._scope
-            if has_more or self._upload is not None:
+            if self._arrived()[1]:
+                self.was_late = ARRIVED in self._scope
                 self._whole = await self._collect(limit)
             else:
-                self._whole = (await self._receive()).get("body", b"")
+                body = self._empty()
+                body.add((await self._receive()).get("body", b""))
+                self._whole = body.whole()
         if len(self._whole) > (limit if self._upload is None else self._upload.kept):
             raise _too_large(limit)
         return self._whole

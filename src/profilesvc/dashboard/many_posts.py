@@ -36,6 +36,8 @@ async def act(visit: Visit) -> Response:
     """Search sites, show the post before it is sent, or send, schedule or store it."""
     form: MultiDict[str, str] = MultiDict(await request.form)
     intent, kind = form.get("intent", "preview"), _kind(form)
+    if intent == "enter":  # the key: a person who has typed a name searches it
+        intent = "search" if form.get("find", "").strip() else "preview"
     due: tuple[int, str] | None = None
     try:
         form = await drafts.uploaded(visit, kind, form)

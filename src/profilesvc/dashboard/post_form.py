@@ -10,6 +10,7 @@ from profilesvc.domain.messages import normal
 from profilesvc.domain.posts import check_create
 
 _DAY, _TIME = ("year", "month", "day"), ("hours", "minutes")
+_ALL_DAY = {"start_time": "00:00", "end_time": "23:59"}
 _CHANGED = ("topicType", "summary", "languageCode", "callToAction", "event", "offer")
 
 
@@ -23,7 +24,8 @@ def document(kind: str, form: "MultiDict[str, str]") -> JsonObject:
     if "action" in values and kind != "OFFER":  # the form of an offer has no button
         post["callToAction"] = _present({"actionType": values["action"], "url": values.get("action_url")})
     if kind in {"EVENT", "OFFER"}:
-        post["event"] = _present({"title": values.get("title"), "schedule": _schedule(values)})
+        schedule = _schedule(values, _ALL_DAY if kind == "OFFER" else {})
+        post["event"] = _present({"title": values.get("title"), "schedule": schedule})
     if kind == "OFFER":
         coupon, url, terms = (values.get(name) for name in ("coupon", "redeem_url", "terms"))
         post["offer"] = _present({"couponCode": coupon, "redeemOnlineUrl": url, "termsConditions": terms})
@@ -85,8 +87,11 @@ def problems(post: JsonObject) -> Problems:
     return NONE
 
 
-def _schedule(values: dict[str, str]) -> JsonObject:
-    times = {side: _numbers(values.get(f"{side}_time", ""), ":", _TIME) for side in ("start", "end")}
+def _schedule(values: dict[str, str], default: dict[str, str]) -> JsonObject:
+    """Return the days and times. A default applies only if no time was typed."""
+    given = {name: values.get(name, "") for name in _ALL_DAY}
+    typed = given if any(given.values()) else default
+    times = {side: _numbers(typed.get(f"{side}_time", ""), ":", _TIME) for side in ("start", "end")}
     days = {side: _numbers(values.get(f"{side}_date", ""), "-", _DAY) for side in ("start", "end")}
     return _present(
         {
