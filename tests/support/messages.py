@@ -16,7 +16,15 @@ from support.repository import ROOT
 CODE = ROOT / "src" / "profilesvc"
 _METHODS = [("**.html", "jinja2"), ("**.py", "python")]
 _OPTIONS = {"**.html": {"trimmed": "true", "newstyle_gettext": "true", "silent": "false"}}
-_KEYWORDS = {"_": None, "N_": None, "gettext": None, "ngettext": (1, 2), "pgettext": ((1, "c"), 2)}
+_KEYWORDS = {
+    "_": None,
+    "N_": None,
+    "gettext": None,
+    "ngettext": (1, 2),
+    "plural": (1, 2),
+    "NN_": (1, 2),
+    "pgettext": ((1, "c"), 2),
+}
 _FOLDERS = ("dashboard", "dev_issuer", "language")
 _VALUE = re.compile(r"%\(\w+\)s|%%|<[^>]+>|`[^`]*`")
 

@@ -1,26 +1,25 @@
-"""Events as sentences, with names that others chose."""
+"""The catalogues of the pages: complete, up to date, and with the values and tags of the English texts."""
 
 import pytest
 
-from profilesvc.contract.events import EventOwner, EventType, PublishedEvent
-from profilesvc.delivery.messages import story
-from profilesvc.storage.events import Subject
-
-NAME = "Pier\r\n\r\nSign in again:\nhttps://evil.example"
+from profilesvc.language.choice import ENGLISH, LANGUAGES
+from profilesvc.language.texts import LOCALE
+from support import messages
 
 
-@pytest.mark.parametrize(
-    ("kind", "data", "subject"),
-    [
-        ("key.created", {"key": {"name": NAME}}, Subject()),
-        ("sync.failed", {"location_id": "locations/111"}, Subject(title=NAME)),
-        ("connection.idle", {"location_id": "locations/111"}, Subject(title=NAME)),
-    ],
-)
-def test_a_name_stays_in_its_line(kind: EventType, data: dict[str, object], subject: Subject) -> None:
-    event = PublishedEvent(
-        id="evt_1_1", type=kind, created_at="2026-01-02T03:04:05.678Z", owner=EventOwner(id=1), data=data
-    )
-    title = story(event, subject).title
-    assert "“Pier Sign in again: https://evil.example”" in title
-    assert title.splitlines() == [title]
+def test_each_language_has_a_catalogue() -> None:
+    stored = {path.parts[-3] for path in LOCALE.glob("*/LC_MESSAGES/messages.po")}
+    assert stored == set(LANGUAGES) - {ENGLISH}
+
+
+@pytest.mark.parametrize("language", messages.translated())
+def test_the_catalogue_has_the_texts_of_the_code(language: str) -> None:
+    stored = messages.path_of(language).read_bytes()
+    assert stored == messages.updated(language), f"the texts of {language} are not those of the code: `make messages`"
+
+
+@pytest.mark.parametrize("language", messages.translated())
+def test_each_text_is_translated(language: str) -> None:
+    found = list(messages.defects(language))
+    advice = f"run `make messages`, then translate in {messages.path_of(language)}"
+    assert not found, "\n".join([advice, *found])

@@ -6,21 +6,22 @@ from profilesvc.api.request import current_services, quart_request, receive
 from profilesvc.dashboard import cookies, pages, problems
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError
+from profilesvc.language.texts import NN_, ngettext
 from profilesvc.services import deletion
 
 blueprint = Blueprint("deletion", __name__)
 _PATH, _DONE = "/account/delete", "/account-deleted"
 # The tables that a person knows, with their names, one and several.
 _NAMED = {
-    "locations": ("site", "sites"),
-    "keys": ("API key", "API keys"),
-    "posts": ("copy of a post", "copies of posts"),
-    "drafts": ("draft", "drafts"),
-    "photos": ("photo", "photos"),
-    "reply_templates": ("template of a reply", "templates of replies"),
-    "provider_connections": ("login at the provider", "logins at the provider"),
-    "channels": ("webhook or address for alerts", "webhooks and addresses for alerts"),
-    "syncs": ("entry of the sync history", "entries of the sync history"),
+    "locations": NN_("%(num)s site", "%(num)s sites"),
+    "keys": NN_("%(num)s API key", "%(num)s API keys"),
+    "posts": NN_("%(num)s copy of a post", "%(num)s copies of posts"),
+    "drafts": NN_("%(num)s draft", "%(num)s drafts"),
+    "photos": NN_("%(num)s photo", "%(num)s photos"),
+    "reply_templates": NN_("%(num)s template of a reply", "%(num)s templates of replies"),
+    "provider_connections": NN_("%(num)s login at the provider", "%(num)s logins at the provider"),
+    "channels": NN_("%(num)s webhook or address for alerts", "%(num)s webhooks and addresses for alerts"),
+    "syncs": NN_("%(num)s entry of the sync history", "%(num)s entries of the sync history"),
 }
 
 
@@ -50,7 +51,7 @@ async def deleted() -> Response:
 
 async def _page(visit: Visit, typed: str = "", error: ServiceError | None = None) -> Response:
     plan = await deletion.plan(visit.services, visit.caller, visit.token)
-    counted = [f"{plan.rows[name]} {_NAMED[name][plan.rows[name] != 1]}" for name in _NAMED if plan.rows[name]]
+    counted = [ngettext(*_NAMED[name], plan.rows[name]) for name in _NAMED if plan.rows[name]]
     return pages.page(
         "account_delete.html", visit=visit, plan=plan, counted=counted, typed=typed, problems=problems.of(error)
     )

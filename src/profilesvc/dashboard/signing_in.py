@@ -16,6 +16,7 @@ from profilesvc.contract.json import JsonObject
 from profilesvc.contract.tokens import TokenExchangeGrant, UserToken
 from profilesvc.dashboard.pages import PATH
 from profilesvc.domain.errors import ServiceError
+from profilesvc.language.texts import language
 from profilesvc.services import identity
 from profilesvc.services.context import Services
 from profilesvc.tokens.seals import Seal
@@ -91,6 +92,7 @@ class Provider:
             nonce=attempt.nonce,
             code_challenge=create_s256_code_challenge(attempt.verifier),
             code_challenge_method="S256",
+            ui_locales=language(),
             **({"prompt": "login"} if again else {}),
         )
         return str(url), attempt

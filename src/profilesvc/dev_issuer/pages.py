@@ -5,11 +5,12 @@ from html import escape
 from urllib.parse import urlsplit
 
 from profilesvc import look
+from profilesvc.language.texts import _, language
 from profilesvc.storage.identities import Linked
 
 _STYLE = look.style()
 _PAGE = """<!doctype html>
-<html lang="en">
+<html lang="{language}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -25,7 +26,6 @@ _PAGE = """<!doctype html>
 </body>
 </html>
 """
-_NO_USERS = "<p>There are no demo users in this database. Load them with <code>profilesvc db seed</code>.</p>"
 
 
 def headers(redirect_uri: str | None = None) -> dict[str, str]:
@@ -37,6 +37,7 @@ def headers(redirect_uri: str | None = None) -> dict[str, str]:
     return {
         "Content-Security-Policy": look.policy(_STYLE, f"'self'{target}"),
         "Cache-Control": "no-store",
+        "Content-Language": language(),
         "Referrer-Policy": "no-referrer",
     }
 
@@ -50,14 +51,15 @@ def login(users: list[Linked], parameters: Mapping[str, str]) -> str:
         for user in users
     ]
     form = "\n".join(['<form method="post" action="authorize">', *hidden, *buttons, "</form>"])
-    intro = "<p>This is the development issuer of profilesvc. Choose a demo user; there is no password.</p>"
-    return _page("Sign in", f"{intro}\n{form if users else _NO_USERS}")
+    none = _("There are no demo users in this database. Load them with <code>profilesvc db seed</code>.")
+    intro = _("This is the development issuer of profilesvc. Choose a demo user; there is no password.")
+    return _page(_("Sign in"), f"<p>{intro}</p>\n{form if users else f'<p>{none}</p>'}")
 
 
 def failure(problem: str) -> str:
     """Return the page for a request that must not be redirected."""
-    return _page("This login cannot continue", f"<p>{escape(problem)}</p>")
+    return _page(_("This login cannot continue"), f"<p>{escape(problem)}</p>")
 
 
 def _page(title: str, content: str) -> str:
-    return _PAGE.format(title=title, style=_STYLE, content=content)
+    return _PAGE.format(language=language(), title=title, style=_STYLE, content=content)

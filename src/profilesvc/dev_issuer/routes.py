@@ -12,6 +12,8 @@ from profilesvc.api.request import current_services
 from profilesvc.contract.json import JsonObject
 from profilesvc.dev_issuer import pages
 from profilesvc.dev_issuer.provider import ID_TOKEN_SECONDS, PATH, DevIssuer, Login
+from profilesvc.domain.request import current_request
+from profilesvc.language.choice import LANGUAGES, chosen
 from profilesvc.tokens.signer import random_id
 
 _PARAMETERS = (
@@ -25,6 +27,7 @@ _PARAMETERS = (
     "code_challenge_method",
     "prompt",
     "response_mode",
+    "ui_locales",
 )
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}\Z", re.ASCII)
 _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}\Z", re.ASCII)
@@ -57,6 +60,9 @@ def blueprint(issuer_of: Callable[[], DevIssuer]) -> Blueprint:
     async def authorize() -> Response:
         """Show the login page (GET), or continue with the selected user (POST)."""
         values = request.args if request.method == "GET" else await request.form
+        current_request().language = chosen(
+            *values.get("ui_locales", "").split(), accepted=request.headers.get("Accept-Language", "")
+        )
         return await _authorize(issuer_of(), values)
 
     @routes.post("/token")
@@ -78,6 +84,7 @@ def _metadata(issuer: DevIssuer) -> JsonObject:
         "jwks_uri": f"{issuer.url}/jwks.json",
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
+        "ui_locales_supported": list(LANGUAGES),
         "grant_types_supported": ["authorization_code"],
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": ["RS256"],

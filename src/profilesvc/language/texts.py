@@ -68,6 +68,11 @@ def N_(text: str) -> str:  # noqa: N802  the usual name, which the extraction kn
     return text
 
 
+def NN_(one: str, many: str) -> tuple[str, str]:  # noqa: N802
+    """Mark the two forms of a text, which `ngettext` translates later."""
+    return one, many
+
+
 class Words(Mapping[str, str]):
     """Texts by their names, marked by `N_`. Each is translated when it is read; `english` has them as written."""
 

@@ -7,8 +7,8 @@ import { showTimes } from "./times.js";
 function copy(button) {
   const field = document.getElementById(button.dataset.copy);
   navigator.clipboard.writeText(field.value).then(
-    () => { button.textContent = "Copied"; },
-    () => { field.select(); button.textContent = "Press Ctrl-C"; }
+    () => { button.textContent = document.body.dataset.copied; },
+    () => { field.select(); button.textContent = document.body.dataset.press; }
   );
 }
 

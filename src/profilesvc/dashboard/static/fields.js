@@ -4,7 +4,9 @@ const encoder = new TextEncoder();
 
 function show(field, counter) {
   const used = field.dataset.count === "bytes" ? encoder.encode(field.value).length : [...field.value].length;
-  counter.textContent = `${used.toLocaleString("en")} of ${field.maxLength.toLocaleString("en")}`;
+  const written = (number) => number.toLocaleString(document.documentElement.lang);
+  counter.textContent = document.body.dataset.used
+    .replace("{used}", written(used)).replace("{most}", written(field.maxLength));
   counter.classList.toggle("error", used > field.maxLength);
 }
 
@@ -26,7 +28,7 @@ export function startPreviews() {
     const message = document.getElementById(`${input.id}-error`);
     const [file] = input.files;
     const isTooLarge = file !== undefined && file.size > Number(input.dataset.largest);
-    message.textContent = isTooLarge ? "The photo has more than 5 MB." : "";
+    message.textContent = isTooLarge ? document.body.dataset.large : "";
     if (isTooLarge) input.value = "";
     picture.hidden = file === undefined || isTooLarge;
     if (picture.hidden) return;
