@@ -174,13 +174,12 @@ def test_a_form_keeps_its_fields_and_the_start_of_a_large_file(step: int) -> Non
 
     small = part("a", b"Typed\r\n--") + part("b", b"\r\n--y" * 100)
     sent = small + part("file", b"\r\n-" * 10_000) + part("c", b"last") + b"--x--\r\n"
-    kept = uploads.body_for("multipart/form-data; boundary=x", Upload(10**6, 10**6, KB))
-    for at in range(0, len(sent), step):
-        kept.add(sent[at : at + step])
-    form = kept.whole()
+    cutting = uploads.form_of("multipart/form-data; boundary=x", Upload(10**6, 10**6, KB))
+    assert cutting is not None
+    form = b"".join(cutting.cut(sent[at : at + step]) for at in range(0, len(sent), step)) + cutting.rest()
     assert form.startswith(b"\r\n" + small)
     assert form.endswith(part("c", b"last") + b"--x--\r\n")
     assert KB < len(form) - len(small) < 12 * KB
-    whole = uploads.body_for("multipart/form-data; boundary=x", Upload(10**6, 10**6, 10**5))
-    whole.add(sent)
-    assert whole.whole() == b"\r\n" + sent
+    whole = uploads.form_of("multipart/form-data; boundary=x", Upload(10**6, 10**6, 10**5))
+    assert whole is not None
+    assert whole.cut(sent) + whole.rest() == b"\r\n" + sent

@@ -178,22 +178,15 @@ class AwaitedBody:
         if self._whole is None:
             self.require_size(limit)
             self._scope[SLOT].reads = True
-            if self._arrived()[1]:
-                self.was_late = ARRIVED in self._scope
+            has_more = self._arrived()[1]
+            self.was_late = has_more and ARRIVED in self._scope
+            if has_more or self._upload is not None:
                 self._whole = await self._collect(limit)
             else:
-                body = self._empty()
-                body.add((await self._receive()).get("body", b""))
-                self._whole = body.whole()
+                self._whole = (await self._receive()).get("body", b"")
         if len(self._whole) > (limit if self._upload is None else self._upload.kept):
             raise _too_large(limit)
         return self._whole
-
-    def _empty(self) -> uploads.Body:
-        if self._upload is None:
-            return uploads.Body()
-        types = headers_of(self._scope).get(b"content-type", [b""])
-        return uploads.body_for(types[0].decode("latin1"), self._upload)
 
     def __await__(self) -> Generator[Any, None, bytes]:
         """Return the whole body, because Quart awaits it to read forms."""
@@ -212,21 +205,23 @@ class AwaitedBody:
         return arrived
 
     async def _collect(self, limit: int) -> bytes:
-        body, size, started_at, has_more = self._empty(), 0, asyncio.get_running_loop().time(), True
-        rate, most = MIN_BYTES_PER_SECOND, MAX_SECONDS
+        body, size, started_at, has_more = bytearray(), 0, asyncio.get_running_loop().time(), True
+        rate, most, form = MIN_BYTES_PER_SECOND, MAX_SECONDS, None
         memory = limit if self._announced is None else self._announced
         if self._upload is not None:
             rate, most, memory = uploads.BYTES_PER_SECOND, uploads.SECONDS, min(memory, self._upload.kept)
+            types = headers_of(self._scope).get(b"content-type", [b""])
+            form = uploads.form_of(types[0].decode("latin1"), self._upload)
         with self._scope[SLOT].waiting_for(memory):
             while has_more:
                 message = await self._next(started_at + min(GRACE_SECONDS + size / rate, most))
                 piece = message.get("body", b"")
-                body.add(piece)
+                body += piece if form is None else form.cut(piece)
                 size += len(piece)
                 has_more = message.get("more_body", False)
                 if size > limit:
                     raise _too_large(limit)
-        return body.whole()
+        return bytes(body if form is None else body + form.rest())
 
     async def _next(self, deadline: float) -> Any:
         try:

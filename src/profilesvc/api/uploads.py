@@ -17,58 +17,42 @@ class Upload(NamedTuple):
     file: int
 
 
-class Body:
-    """A body that is kept as it arrives."""
-
-    def __init__(self) -> None:
-        self._kept = bytearray()
-
-    def add(self, piece: bytes) -> None:
-        """Add what has arrived."""
-        self._kept += piece
-
-    def whole(self) -> bytes:
-        """Return what was kept of the body, which has ended."""
-        return bytes(self._kept)
-
-
-class Form(Body):
-    """A form whose parts are cut off beyond `most` bytes and their heads; the check of a file finds that too large.
+class Form:
+    """Cuts off the parts of a form beyond `most` bytes and their heads; the check of a file finds that too large.
 
     If such a form were rejected before it is read, the user would lose what was typed in its fields.
     """
 
     def __init__(self, boundary: bytes, most: int) -> None:
-        super().__init__()
         self._delimiter = b"\r\n--" + boundary
         self._most, self._left = most + _HEAD, 0
         self._unread = bytearray(b"\r\n")  # the first delimiter has no line before it
 
-    def add(self, piece: bytes) -> None:
-        """Add what has arrived, except for a piece that may be the start of a delimiter."""
+    def cut(self, piece: bytes) -> bytes:
+        """Return what is kept of what has arrived, except for a piece that may be the start of a delimiter."""
         self._unread += piece
+        kept = b""
         while (end := self._unread.find(self._delimiter)) >= 0:
-            self._keep(end)
-            self._kept += self._delimiter
+            kept += self._keep(end) + self._delimiter
             del self._unread[: len(self._delimiter)]
             self._left = self._most
-        self._keep(len(self._unread) - len(self._delimiter) + 1)
+        return kept + self._keep(len(self._unread) - len(self._delimiter) + 1)
 
-    def _keep(self, count: int) -> None:
+    def _keep(self, count: int) -> bytes:
         count = max(count, 0)
-        self._kept += self._unread[: min(count, self._left)]
+        kept = bytes(self._unread[: min(count, self._left)])
         self._left = max(self._left - count, 0)
         del self._unread[:count]
+        return kept
 
-    def whole(self) -> bytes:
-        """Return the form with shorter parts."""
-        self._keep(len(self._unread))
-        return super().whole()
+    def rest(self) -> bytes:
+        """Return what is kept of the end."""
+        return self._keep(len(self._unread))
 
 
-def body_for(content_type: str | None, upload: Upload | None) -> Body:
-    """Return what keeps a body of this type."""
-    media_type, options = parse_options_header(content_type or "")
-    if upload is None or media_type != "multipart/form-data" or not options.get("boundary"):
-        return Body()
+def form_of(content_type: str, upload: Upload) -> Form | None:
+    """Return what cuts a body of this type, or None if it is not a form with parts."""
+    media_type, options = parse_options_header(content_type)
+    if media_type != "multipart/form-data" or not options.get("boundary"):
+        return None
     return Form(options["boundary"].encode("latin-1", "replace"), upload.file)
