@@ -159,6 +159,30 @@ def test_pages_of_an_empty_account(chromium: Any, demo: Server) -> None:
     _closed(tab)
 
 
+def test_pages_in_german_fit_on_a_phone(chromium: Any, demo: Server) -> None:
+    """German words are longer. Times and scripts have the language of the page."""
+    tab = Tab(chromium, demo.url, reduced_motion="reduce", locale="de-AT", viewport={"width": 320, "height": 900})
+    page = tab.page
+    page.goto(f"{demo.url}/dashboard/sign-in/start")
+    page.get_by_text("Wählen Sie einen Demo-Nutzer").wait_for()
+    page.get_by_role("button", name="Alice Ito").click()
+    page.wait_for_url("**/dashboard")
+    found = {}
+    for name, path in {**PAGES, **PUBLIC}.items():
+        if "{" not in path and name != "patterns":
+            page.goto(f"{demo.url}{path}")
+            assert page.locator("html").get_attribute("lang") == "de", name
+            if findings := tab.findings():
+                found[name] = findings
+    assert found == {}
+    page.goto(f"{demo.url}/dashboard/sites/111/posts")
+    page.locator("#summary").fill("Grüße")
+    assert page.locator("#summary + .counter").inner_text() == "5 von 1.500"
+    page.goto(f"{demo.url}/dashboard/sites/111")
+    assert re.fullmatch(r"\d+\. \w+\.? \d{4}, \d\d:\d\d .+", str(page.locator("time[data-at]").first.inner_text()))
+    _closed(tab)
+
+
 def test_every_picture_is_there() -> None:
     """The pictures of this run, not of an earlier one, which the walk has replaced."""
     names = {path.stem for path in Path(PICTURES).glob("*.png")}
