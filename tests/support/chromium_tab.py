@@ -46,11 +46,12 @@ class Tab:
         self.page.wait_for_url("**/dashboard")
         return self.page
 
-    def findings(self) -> list[tuple[str, list[str]]]:
-        """Return what axe finds, and whether the page scrolls to the side."""
+    def findings(self, rules: list[str] | None = None) -> list[tuple[str, list[str]]]:
+        """Return what axe finds by all rules or by these, and whether the page scrolls to the side."""
         if not self.page.evaluate("'axe' in window"):
             self.page.evaluate(_axe())
-        found = self.page.evaluate("axe.run({resultTypes: ['violations'], preload: false})")["violations"]
+        options = {"resultTypes": ["violations"], "preload": False, **({"runOnly": rules} if rules else {})}
+        found = self.page.evaluate("options => axe.run(options)", options)["violations"]
         findings = [(finding["id"], [node["html"] for node in finding["nodes"]]) for finding in found]
         if not self.page.evaluate("document.documentElement.scrollWidth <= innerWidth"):
             findings.append(("scrolls to the side", self.page.evaluate(_WIDE)))
