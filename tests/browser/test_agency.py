@@ -2,12 +2,14 @@
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.chromium_tab import DESK, PHONE, PICTURES, Tab
 from support.dashboard_browser import COOKIE
+from support.pictures import png
 from support.program import Server, command, serving
 
 DENSE = (
@@ -44,13 +46,20 @@ def owner(chromium: Any, agency: tuple[Server, str], **options: Any) -> Iterator
     assert opened.console == []
 
 
-def test_the_sites_that_drifted_are_found_while_typing_and_after_back(
-    chromium: Any, agency: tuple[Server, str]
-) -> None:
+def in_view(page: Any, text: str) -> bool:
+    """Whether a text is within the window, without scrolling."""
+    found = page.get_by_text(text)
+    found.wait_for()
+    box = found.bounding_box()
+    return box is not None and 0 <= box["y"] < page.viewport_size["height"] - box["height"]
+
+
+def test_the_sites_that_drifted_are_found_while_typing_and_fixed(chromium: Any, agency: tuple[Server, str]) -> None:
     with owner(chromium, agency) as tab:
         page = tab.page
         page.goto(f"{tab.url}/dashboard")
         page.get_by_text("1 to 50 of 300").wait_for()
+        assert page.get_by_role("link", name="3 differ at the provider").is_visible()
         page.get_by_label("Problem").select_option("drift")
         page.get_by_text("3 of 300 sites match.").wait_for()  # without the button
         assert page.url.endswith("?needs=drift&sort=attention")
@@ -66,6 +75,54 @@ def test_the_sites_that_drifted_are_found_while_typing_and_after_back(
         with page.expect_response("**/sites/live*") as polled:  # the list goes on
             pass
         assert polled.value.status == 204
+        page.locator("tbody th a").click()
+        page.get_by_role("button", name="Keep ours of Name").click()
+        assert in_view(page, "Your value was sent to the provider.")
+        assert page.get_by_role("heading", level=1).inner_text() == "Shop 101"
+        page.get_by_role("button", name="Take theirs of Phone").click()
+        assert in_view(page, "The provider's value is yours now.")
+        assert in_view(page, "No field differs.")
+
+
+def test_an_offer_with_a_photo_is_sent_to_twelve_sites(chromium: Any, agency: tuple[Server, str]) -> None:
+    with owner(chromium, agency) as tab:
+        page = tab.page
+        page.goto(f"{tab.url}/dashboard?sort=name")
+        for number in range(12):
+            page.locator("tbody input[type=checkbox]").nth(number).check()
+        page.get_by_role("button", name="Write a post").click()
+        assert page.get_by_role("checkbox").count() == 12  # the other sites are folded
+        page.get_by_role("radio", name="Offer").check()
+        page.get_by_label("Title").fill("x" * 60)
+        assert page.get_by_label("Title").input_value() == "x" * 58
+        page.get_by_text("58 of 58").wait_for()
+        page.get_by_label("First day").fill("2030-05-01")
+        page.get_by_label("Last day").fill("2030-05-02")
+        page.get_by_label("Upload a photo").set_input_files({"name": "a.png", "mimeType": "image/png", "buffer": png()})
+        page.get_by_role("button", name="Show the preview").last.click()
+        page.get_by_text("2030-05-01 00:00 to 2030-05-02 23:59").wait_for()
+        page.get_by_role("button", name="Post to 12 sites").click()
+        page.get_by_text("12 of 12 posts were sent to the provider.").wait_for()
+        page.get_by_role("link", name="Sites", exact=True).click()
+        page.get_by_role("link", name="Calendar").click()
+        page.get_by_text("Days and times are in Asia/Tokyo.").wait_for()
+        page.go_back()
+        page.get_by_role("heading", name="Sites", exact=True).wait_for()
+
+
+def test_a_leaked_secret_is_replaced_and_the_audit_is_exported(chromium: Any, agency: tuple[Server, str]) -> None:
+    with owner(chromium, agency) as tab:
+        page = tab.page
+        page.goto(f"{tab.url}/dashboard/keys?q=site+42")
+        page.get_by_role("link", name="Site 42", exact=True).click()
+        page.get_by_text("The secret leaked").click()
+        page.get_by_label("Yes, end the old secret").check()
+        page.get_by_role("button", name="Replace the leaked secret").click()
+        page.get_by_text("The old secret and all tokens have ended.").wait_for()
+        page.get_by_role("link", name="Audit").click()
+        with page.expect_download() as exported:
+            page.get_by_role("link", name="CSV").click()
+        assert "New secret,Site 42," in Path(exported.value.path()).read_text("utf-8")
 
 
 def test_a_selection_survives_an_update(chromium: Any, agency: tuple[Server, str]) -> None:

@@ -91,7 +91,7 @@ async def roll(visit: Visit, client_id: str) -> Response:
         created = await credentials.roll(visit.services, visit.caller, client_id, body)
     except ServiceError as error:
         return await _one(visit, client_id, error=error, action="leaked" if overlap == 0 else "roll")
-    return pages.page("secret.html", visit=visit, created=created, new=False)
+    return pages.page("secret.html", visit=visit, created=created, new=False, is_ended=overlap == 0)
 
 
 @view(blueprint, "/keys/<client_id>/change", "POST")

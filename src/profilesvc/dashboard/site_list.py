@@ -95,7 +95,7 @@ class Numbers:
             (self.states["online"], "?state=online", _("online")),
             (self.states["offline"], "?state=offline", _("offline")),
             (self.states["none"], "?needs=no_key", _("without a key")),
-            (self.drifted, "?needs=drift", _("drifted")),
+            (self.drifted, "?needs=drift", plural("differs at the provider", "differ at the provider", self.drifted)),
             *([(self.rejected, "?needs=rejected", _("with rejected posts"))] if self.rejected else []),
         ]
 

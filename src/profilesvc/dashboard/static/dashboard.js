@@ -29,7 +29,12 @@ window.addEventListener("pageshow", () => {
 });
 document.querySelectorAll("[data-script]").forEach((element) => { element.hidden = false; });
 document.querySelectorAll("[data-zone]").forEach((input) => {
-  input.value = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+  const isOther = input.value !== timeZone;
+  input.value = timeZone;
+  if (isOther && input.dataset.zone === "open") { // the page is drawn for one zone; Back leads to the page before it
+    location.replace(`${input.form.action}?${new URLSearchParams(new FormData(input.form))}`);
+  }
 });
 // On a page that shows a secret, a reload requests the key's page and does not send the form again.
 const secretPage = document.querySelector("[data-reload]");
