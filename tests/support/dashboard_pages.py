@@ -20,6 +20,7 @@ PAGES = {
     "key": "/dashboard/keys/{key}",
     "end-secret": "/dashboard/keys/{key}/end-secret",
     "revoke": "/dashboard/keys/{key}/revoke",
+    "requests": "/dashboard/keys/{key}/requests",
     "connections": "/dashboard/connections",
     "connection": "/dashboard/connections/{connection}",
     "connect-link": "/dashboard/connections/link/{link}",

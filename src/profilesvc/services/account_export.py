@@ -50,6 +50,10 @@ SECTIONS = {
         "detected_plugins",
     ),
     "contacts": Section("contacts", "key_id started_at ended_at"),
+    "requests_per_day": Section("key_usage", "key_id day requests client_errors server_errors"),
+    "requests": Section(
+        "request_log", "key_id at method route status code reason field duration_ms request_id ip_prefix"
+    ),
     "alert_settings": Section("watches", "key_id state changed_at site_mismatch grace_seconds snoozed_until"),
     "posts": Section("posts", "location_name post_id created_at state read_at document", "document"),
     "posts_per_month": Section("post_usage", "month used"),
@@ -178,7 +182,7 @@ def _value(name: str, value: Any, is_document: bool) -> object:
         return None
     if is_document:
         return orjson.Fragment(value)
-    is_instant = name in ("at", "month") or name.endswith(("_at", "_until"))
+    is_instant = name in ("at", "day", "month") or name.endswith(("_at", "_until"))
     return iso(value) if is_instant else value
 
 
