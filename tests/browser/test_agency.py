@@ -125,6 +125,16 @@ def test_a_leaked_secret_is_replaced_and_the_audit_is_exported(chromium: Any, ag
         assert "New secret,Site 42," in Path(exported.value.path()).read_text("utf-8")
 
 
+def test_an_offline_site_leads_to_the_errors_of_its_key(chromium: Any, agency: tuple[Server, str]) -> None:
+    with owner(chromium, agency) as tab:
+        page = tab.page
+        page.goto(f"{tab.url}/dashboard?state=offline&sort=name")
+        page.locator("tbody th a").last.click()
+        page.get_by_text("No heartbeat for a day or more.").wait_for()
+        page.get_by_role("link", name="Last errors of the key").click()
+        assert in_view(page, "No error in the last 7 days.")
+
+
 def test_a_selection_survives_an_update(chromium: Any, agency: tuple[Server, str]) -> None:
     with owner(chromium, agency) as tab:
         page = tab.page
@@ -136,9 +146,9 @@ def test_a_selection_survives_an_update(chromium: Any, agency: tuple[Server, str
             pass
         assert polled.value.status == 200
         assert first.is_checked()
-        page.get_by_role("button", name="Pause keys").click()
+        page.get_by_role("button", name="Deactivate keys").click()
         page.get_by_text("This is what would happen to 1 of 1 site").wait_for()
-        page.get_by_role("button", name="Pause these keys").click()
+        page.get_by_role("button", name="Deactivate these keys").click()
         page.get_by_text("1 done, none failed.").wait_for()
         page.reload()  # shows the list, and does not send the form again
         page.get_by_role("heading", name="Sites", exact=True).wait_for()

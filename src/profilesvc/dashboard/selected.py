@@ -13,8 +13,10 @@ from profilesvc.tokens.signer import random_id
 
 blueprint = Blueprint("selected", __name__)
 
-TITLES = Words({"sync": N_("Sync several sites"), "pause": N_("Pause keys"), "resume": N_("Resume keys")})
-BUTTONS = Words({"sync": N_("Sync them now"), "pause": N_("Pause these keys"), "resume": N_("Resume these keys")})
+TITLES = Words({"sync": N_("Sync several sites"), "pause": N_("Deactivate keys"), "resume": N_("Reactivate keys")})
+BUTTONS = Words(
+    {"sync": N_("Sync them now"), "pause": N_("Deactivate these keys"), "resume": N_("Reactivate these keys")}
+)
 OBSTACLES = Words(
     {
         "no_key": N_("Nothing: it has no key."),
