@@ -11,7 +11,16 @@ from profilesvc.api.failures import headers_of, service_error
 from profilesvc.api.request import current_services
 from profilesvc.api.request import headers_of as scope_headers
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN
-from profilesvc.dashboard import channel_words, event_words, help_links, post_words, problem_words, values, words
+from profilesvc.dashboard import (
+    channel_words,
+    event_words,
+    help_links,
+    marked,
+    post_words,
+    problem_words,
+    values,
+    words,
+)
 from profilesvc.dashboard.problems import NONE, Problems
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request
@@ -48,11 +57,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.policies["ext.i18n.trimmed"] = True
-    cast(Any, environment).install_gettext_callables(
-        texts.gettext, texts.plural, newstyle=True, pgettext=texts.pgettext
-    )
-    environment.globals["N_"] = texts.N_
+    marked.install(environment)
     environment.filters.update(
         iso=iso,
         utc=formats.utc,

@@ -1,6 +1,7 @@
 """Times and numbers as the reader's language writes them."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
+from functools import lru_cache
 
 from profilesvc.language.choice import ENGLISH
 from profilesvc.language.texts import language
@@ -13,11 +14,24 @@ def utc(text: str, *, seconds: bool = False) -> str:
     current = language()
     if current == ENGLISH:  # no order of day and month is common to all readers of English
         return f"{text[: _MINUTE + len(':07') * seconds].replace('T', ' ')} UTC"
-    from babel.dates import format_date, format_time
-
     instant = datetime.fromisoformat(text).astimezone(UTC)
-    clock = format_time(instant, "medium" if seconds else "short", locale=current)
-    return f"{format_date(instant, 'medium', locale=current)}, {clock} UTC"
+    clock = instant.time().replace(microsecond=0)
+    clock = clock if seconds else clock.replace(second=0)
+    return f"{_day(current, instant.date())}, {_clock(current, clock, seconds)} UTC"
+
+
+@lru_cache(1024)
+def _day(current: str, instant: date) -> str:
+    from babel.dates import format_date
+
+    return format_date(instant, "medium", locale=current)
+
+
+@lru_cache(4096)
+def _clock(current: str, instant: time, seconds: bool) -> str:
+    from babel.dates import format_time
+
+    return format_time(instant, "medium" if seconds else "short", locale=current)
 
 
 def day(text: str) -> str:

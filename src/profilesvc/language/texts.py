@@ -55,7 +55,10 @@ def ngettext(one: str, many: str, count: int, /, **values: object) -> str:
 
 def plural(one: str, many: str, count: int) -> str:
     """Return the form of a text for a number, without its values."""
-    return translations(language()).ngettext(one, many, count)
+    current = language()
+    if current == ENGLISH:
+        return one if count == 1 else many
+    return translations(current).ngettext(one, many, count)
 
 
 def pgettext(context: str, text: str) -> str:
