@@ -19,7 +19,7 @@ async def test_each_number_leads_to_as_many_sites(alice_there: Browser, plugin: 
     assert_ok(await plugin.http.post("/api/v1/api-keys/heartbeat", json={}))
     await alice_there.open("/dashboard")
     shown = tiles(alice_there)
-    assert list(shown) == ["sites", "needs attention", "online", "offline", "without a key", "differ at the provider"]
+    assert list(shown) == ["sites", "needs attention", "online", "offline", "without a key", "differs at the provider"]
     assert shown["online"][0] == 1
     assert shown["without a key"][0] > 0
     for count, link in shown.values():
