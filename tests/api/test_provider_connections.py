@@ -68,7 +68,7 @@ async def test_owner_connects_a_login_and_imports_chosen_locations(
 ) -> None:
     await add_dana(emulator)
     answer = await connect(browser)
-    assert (answer.status_code, answer.headers["location"]) == (303, PAGE)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"{PAGE}?notice=connected")
     [entry] = assert_ok(await alice.get(CONNECTIONS))["connections"]
     assert (entry["email"], entry["state"], entry["locations"]) == ("dana@example.com", "active", 0)
     detail = assert_ok(await alice.get(f"{CONNECTIONS}/{entry['id']}"))
