@@ -79,6 +79,7 @@ def _templates() -> Environment:
         post_words=post_words,
         event_words=event_words,
         problems_of=problem_words.problems_of,
+        in_words=problem_words.in_words,
         columns=values.columns,
         help_of=help_links.of,
     )

@@ -124,6 +124,11 @@ _SENTENCES = (
     N_("The webhook is disabled. Enable it first."),
     N_("The address is disabled. Enable it first."),
     N_("This post is being sent to the provider, so it cannot be changed now."),
+    N_("The external provider rejected the request: %(text)s"),
+    N_("The external provider is not available; try again later."),
+    N_("The external provider did not respond in time; try again."),
+    N_("The owner's login at the external provider has ended and must be connected again."),
+    N_("The external provider accepts no more requests for now; try again later."),
 )
 
 

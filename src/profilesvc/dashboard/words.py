@@ -61,6 +61,15 @@ POST_STATES = Words(
         "RECURRING": N_("Recurring"),
     }
 )
+ACTORS = Words(
+    {
+        "user": N_("user"),
+        "key": N_("key"),
+        "operator": N_("operator"),
+        "client": N_("client"),
+        "service": N_("service"),
+    }
+)
 POST_CLASSES = {"LIVE": "online", "PROCESSING": "idle", "REJECTED": "offline", "SCHEDULED": "idle"}
 KINDS = {
     "STANDARD": (N_("Update"), N_("News or a general update. It must have a text.")),
