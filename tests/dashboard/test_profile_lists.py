@@ -132,6 +132,9 @@ async def test_a_service_is_changed_added_and_removed(alice_there: Browser, emul
     assert new["freeFormServiceItem"]["label"] == {"displayName": "Barista course"}
     assert new["freeFormServiceItem"]["category"] == "categories/gcid:coffee_shop"
     assert new["price"] == {"currencyCode": "EUR", "units": "40"}
+    page = await alice_there.open(PROFILE)  # a price in whole units has null for the rest
+    assert "Latte art, 2500.5 JPY" in page.text
+    assert "Barista course, 40 EUR" in page.text
 
 
 async def test_a_service_of_the_provider_is_added(alice_there: Browser, emulator: httpx.AsyncClient) -> None:
@@ -142,6 +145,23 @@ async def test_a_service_of_the_provider_is_added(alice_there: Browser, emulator
     _, body = await patch(emulator)
     item = {"serviceTypeId": "job_type_id:custom_cakes", "description": "For weddings"}
     assert body["serviceItems"] == [FREE, LISTED, {"structuredServiceItem": item}]
+
+
+async def test_a_price_is_shown_exactly_and_may_have_nulls(alice_there: Browser, plugin: Site) -> None:
+    price = {"currencyCode": "JPY", "units": "1234567", "nanos": None}
+    empty = {"currencyCode": None, "units": None, "nanos": 500_000_000}
+    items = [{**FREE, "price": price}, {**LISTED, "price": empty}]
+    assert_ok(await plugin.http.post("/api/v1/sync/111", json={"serviceItems": items}))
+    page = await alice_there.open(PROFILE)
+    assert "Latte art, 1234567 JPY" in page.text
+    assert "Custom cakes, 0.5" in page.text
+
+
+@pytest.mark.parametrize("row", ["new" + "9" * 5000, "new\N{ARABIC-INDIC DIGIT THREE}", "new"])
+async def test_a_row_that_no_page_has_is_ignored(alice_there: Browser, emulator: httpx.AsyncClient, row: str) -> None:
+    await alice_there.open(PROFILE)
+    await alice_there.send("/profile", **{f"serviceItems-{row}-name": "x"})
+    assert await calls(emulator, "PATCH") == []
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,15 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from profilesvc.contract.json import JsonObject
+from profilesvc.dashboard import values
 from profilesvc.dashboard.profile_fields import Inputs, Part, week_inputs, week_of
 from profilesvc.domain.errors import Problem, invalid_many
 
 CATEGORY, HOURS, SERVICE, AREA = "category-", "moreHours-", "serviceItems-", "serviceArea-"
 PREFIXES = (CATEGORY, HOURS, SERVICE, AREA)
 _SEEN = "seen-"
-_NEW = re.compile(r"new\d+")
+_NEW = re.compile(r"new[0-9]{1,6}")  # of a page, so that a row of any other name is ignored
 _CURRENCY = re.compile(r"[A-Z]{3}")
-_NANOS = 1_000_000_000
 _AMOUNT = "must be an amount such as 12.50"
 
 
@@ -118,17 +118,10 @@ def _items(value: Any) -> Inputs:
         found |= {
             f"{SERVICE}{ident}-name": label["displayName"] if free else "",
             f"{SERVICE}{ident}-description": label.get("description") or "",
-            f"{SERVICE}{ident}-price": _amount(price),
+            f"{SERVICE}{ident}-price": values.amount(price) if price else "",
             f"{SERVICE}{ident}-currency": price.get("currencyCode") or "",
         }
     return found
-
-
-def _amount(price: JsonObject) -> str:
-    if not price:
-        return ""
-    number = Decimal(price.get("units") or 0) + Decimal(price.get("nanos") or 0) / _NANOS
-    return f"{number.normalize():f}"
 
 
 def _to_items(inputs: Mapping[str, str], stored: JsonObject) -> Any:
@@ -183,7 +176,7 @@ def _price(inputs: Mapping[str, str], ident: str, old: JsonObject | None, proble
     if not _CURRENCY.fullmatch(currency.upper()):
         problems.append(("body", f"{SERVICE}{ident}-currency", "must be three letters such as EUR"))
     units = int(amount)
-    nanos = int((amount - units) * _NANOS)
+    nanos = int((amount - units) * values.NANOS)
     return {**(old or {}), "currencyCode": currency.upper(), "units": str(units), "nanos": nanos or None}
 
 

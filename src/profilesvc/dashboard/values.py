@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from itertools import groupby
 from typing import Any
 
@@ -10,6 +11,7 @@ from profilesvc.language import formats
 from profilesvc.language.texts import N_, Words, _, gettext
 
 NOTHING = N_("(nothing)")
+NANOS = 1_000_000_000  # of a unit of a price
 _TO = "\N{EN DASH}"
 _LINES, _WIDTH, _TEXT, _DEPTH = 12, 120, 1000, 3
 _DAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
@@ -204,8 +206,13 @@ def service(value: JsonObject) -> str:
     else:
         name = sentence(value["structuredServiceItem"]["serviceTypeId"].rpartition(":")[2])
     price = value.get("price") or {}
-    amount = f"{int(price.get('units', 0)) + price.get('nanos', 0) / 1e9:g} {price.get('currencyCode', '')}".strip()
-    return f"{name}, {amount}" if price else name
+    return f"{name}, {amount(price)} {price.get('currencyCode') or ''}".strip() if price else name
+
+
+def amount(price: JsonObject) -> str:
+    """Return the exact number of a price, such as `12.5`. Its fields may be null, as a sync may send them."""
+    number = Decimal(price.get("units") or 0) + Decimal(price.get("nanos") or 0) / NANOS
+    return f"{number.normalize():f}"
 
 
 def sentence(text: str) -> str:
