@@ -55,7 +55,12 @@ def logo_file(file: Path | None) -> Path | None:
 
 
 def _svg_problem(content: bytes) -> str:
-    """Return why an SVG file is not shown. A picture with a DTD is rejected before anything expands its entities."""
+    """Return why an SVG file is not shown. A picture with a DTD is rejected before anything expands its entities.
+
+    In UTF-16 nothing would be found in it, although browsers and parsers read that.
+    """
+    if b"\0" in content:
+        return "must be in UTF-8"
     if _ACTIVE.search(content):
         return "has scripts, event handlers, foreign objects or a DTD; remove them"
     try:
