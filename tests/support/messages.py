@@ -40,7 +40,7 @@ def path_of(language: str) -> Path:
 
 
 def extracted() -> Catalog:
-    """Return the texts of the code, each with the files that use it."""
+    """Return the texts of the code, in the order of their files."""
     catalogue = Catalog(charset="utf-8")
     for folder in _FOLDERS:
         found = extract_from_dir(CODE / folder, _METHODS, _OPTIONS, _KEYWORDS)
@@ -61,7 +61,7 @@ def updated(language: str) -> bytes:
     catalogue.update(extracted(), no_fuzzy_matching=True, update_creation_date=False)
     catalogue.obsolete.clear()
     written = BytesIO()
-    write_po(written, catalogue, width=0, omit_header=True, include_lineno=False, sort_by_file=True)
+    write_po(written, catalogue, width=0, omit_header=True, no_location=True, sort_by_file=True)
     head = f'msgid ""\nmsgstr ""\n"Language: {language}\\n"\n"Plural-Forms: {catalogue.plural_forms}\\n"\n'
     return f'{head}"Content-Type: text/plain; charset=utf-8\\n"\n\n'.encode() + written.getvalue()
 
