@@ -4,7 +4,7 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
@@ -21,6 +21,7 @@ from support.provider import _adapter
 ALICE, PIER, PIER_V4 = "accounts/1", "locations/111", "accounts/1/locations/111"
 POST_NAME, REVIEW_NAME = f"{PIER_V4}/localPosts/11101", f"{PIER_V4}/reviews/111001"
 SETTING, TOPIC = f"{ALICE}/notificationSetting", "projects/p/topics/profiles"
+KINDS = ["categories/gcid:bakery", "categories/gcid:coffee_shop"]
 POST = {"topicType": "EVENT", "summary": "Open evening ☕", "event": {"title": "Evening"}}
 PROFILE = next(place["profile"] for place in load_world()["locations"] if place["profile"]["name"] == PIER)
 # The contract's own sample of a sync, which has neither the other phone nor the region.
@@ -61,6 +62,20 @@ CASES: dict[str, tuple[Ours, Theirs]] = {
     "google_updated": (
         lambda ours: ours.google_updated(PIER),
         lambda theirs: [theirs.places.locations().getGoogleUpdated(name=PIER, readMask=READ_MASK)],
+    ),
+    "categories": (
+        lambda ours: ours.categories("JP", "ja", "コーヒー"),
+        lambda theirs: [
+            theirs.places.categories().list(
+                regionCode="JP", languageCode="ja", view="BASIC", filter="displayName=コーヒー"
+            )
+        ],
+    ),
+    "categories_of": (
+        lambda ours: ours.categories_of(KINDS, "JP", "ja"),
+        lambda theirs: [
+            theirs.places.categories().batchGet(names=KINDS, regionCode="JP", languageCode="ja", view="FULL")
+        ],
     ),
     "patch_location": (
         lambda ours: ours.patch_location(PIER, PATCH.body, PATCH.mask),
@@ -137,10 +152,11 @@ CASES: dict[str, tuple[Ours, Theirs]] = {
 
 def shape(method: str, uri: str, body: bytes | str | None) -> tuple[Any, ...]:
     url = urlsplit(uri)
-    query = {key: value for key, value in parse_qsl(url.query) if key != "alt"}
+    query = parse_qs(url.query)  # a list per name, because `names` is repeated
+    query.pop("alt", None)
     for mask in ("readMask", "updateMask"):
         if mask in query:
-            query[mask] = ",".join(sorted(query[mask].split(",")))
+            query[mask] = sorted(query[mask][0].split(","))
     return method, url.path, query, json.loads(body) if body else None
 
 
