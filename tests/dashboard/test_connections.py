@@ -75,6 +75,9 @@ async def test_location_of_another_owner_cannot_be_chosen(
     for action in ("import", "disconnect"):
         form = {"csrf": csrf, "sure": "on", "locations": BAKERY}
         assert (await bob.http.post(f"{PAGE}/{number}/{action}", data=form)).status_code == 404
+    await bob.open(f"{PAGE}/{of_bob}")
+    page = await bob.send("/import", locations=[BAKERY, "locations/999"])
+    assert "Imported: 0. locations/999: the login does not see it Roy Bakery: not available Locations" in page.text
 
 
 async def test_banner_until_the_login_is_connected_again(

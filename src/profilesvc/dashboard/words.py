@@ -156,7 +156,7 @@ DONE = Words(
         "template": N_("The template is saved."),
         "saved": N_("The settings are saved."),
         "removed": N_("It is deleted."),
-        "connected": N_("The login is connected. Choose its locations next."),
+        "connected": N_("The login is connected. Open it to choose the locations to import."),
         "disconnected": N_("The login is disconnected, and its data here is deleted."),
         "webhook-created": N_("The webhook is created."),
         "enabled": N_("The webhook is enabled."),
