@@ -221,7 +221,6 @@ async def test_a_final_rejection_of_the_provider_is_kept(desk: Desk) -> None:
 
 
 FAILED = [
-    (PROVIDER_API_ERROR, provider_says("unavailable", retryable=True, http_status=503)),
     (PROVIDER_API_ERROR, provider_says("rejected", retryable=True, http_status=409)),
     (PROVIDER_API_ERROR, provider_says("unavailable", retryable=True, reached=False)),
 ]
@@ -239,6 +238,7 @@ async def test_after_a_temporary_rejection_the_request_may_change(
 
 UNKNOWN = [
     (PROVIDER_API_ERROR, provider_says("timeout", retryable=True)),
+    (PROVIDER_API_ERROR, provider_says("unavailable", retryable=True, http_status=503)),
     (SERVICE_UNAVAILABLE, ServiceError(SERVICE_UNAVAILABLE)),
     (INTERNAL_ERROR, ServiceError(INTERNAL_ERROR)),
 ]
