@@ -96,7 +96,7 @@ def _see_in_the_list_what_the_provider_changed(erin: Tab, provider: httpx.Client
     card = page.locator("#card-801")
     card.get_by_text("The provider changed this profile.").wait_for(timeout=MINUTE)
     assert page.url == f"{erin.url}/dashboard"
-    assert page.get_by_role("link", name="1 drifted").is_visible()
+    assert page.get_by_role("link", name="1 differs at the provider").is_visible()
 
 
 def _settle_what_the_provider_changed(erin: Tab, provider: httpx.Client) -> None:

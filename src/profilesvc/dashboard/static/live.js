@@ -99,8 +99,8 @@ async function poll(id) {
     return;
   }
   if (next !== null && element.isConnected) {
+    [element, next].forEach(showTimes); // before `morph`, which keeps what is read in its place
     morph(element, next);
-    showTimes(element);
   }
   schedule(id);
 }
