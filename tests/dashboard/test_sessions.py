@@ -5,10 +5,11 @@ import pytest
 from sqlalchemy import func, select
 
 from conftest import Dial
+from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import HOUR, FrozenClock
 from profilesvc.operations import operator
 from profilesvc.services import sessions
-from profilesvc.services.context import Services
+from profilesvc.services.context import Caller, Services
 from profilesvc.storage import tables, users
 from support.api import ALICE, BOB, assert_error, assert_ok
 from support.dashboard_browser import Browser, SignIn
@@ -78,6 +79,18 @@ async def test_all_others_are_ended_and_this_one_continues(
     for ended in (before, bearer(phone)):
         assert_error(await http.get("/api/v1/businesses", headers=ended), 401, "AUTH_INVALID_TOKEN")
     assert_ok(await http.get("/api/v1/businesses", headers=bearer(desk)))
+
+
+@pytest.mark.in_process("calls the use case itself")
+async def test_a_session_that_has_ended_meanwhile_does_not_continue(
+    two: tuple[Browser, Browser], services: Services
+) -> None:
+    owner = Caller(1, services.plans["pro"], frozenset())
+    desk, phone = (bearer(each)["Authorization"].removeprefix("Bearer ") for each in two)
+    await sessions.end_others(services, owner, desk)
+    for ended in (desk, phone):
+        with pytest.raises(ServiceError, match="This session has ended"):
+            await sessions.end_others(services, owner, ended)
 
 
 async def test_a_session_that_continues_ends_at_its_time(two: tuple[Browser, Browser], clock: FrozenClock) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.contract.errors import NOT_FOUND
+from profilesvc.contract.errors import AUTH_INVALID_TOKEN, NOT_FOUND
 from profilesvc.domain import agents
 from profilesvc.domain.agents import Agent
 from profilesvc.domain.errors import ServiceError
@@ -129,11 +129,17 @@ async def end_others(services: Services, caller: Caller, token: str) -> Renewed:
     """End all sessions and user tokens of the caller but this one, which continues with the token that is returned.
 
     The epoch ends them, because a token that was issued before sessions were stored may have no row.
+
+    Raises:
+        ServiceError: AUTH_INVALID_TOKEN if this session has ended since the request was admitted.
     """
     now, claims = services.clock.now(), _claims(services, token)
     session_id = random_id(services.entropy)
     async with services.storage.write() as session:
-        user = await users.lock_user(session, caller.owner_id)
+        user, until = await users.lock_user(session, caller.owner_id), claims["exp"] * SECOND
+        is_first = await revocations.add(session, user.id, "token", claims["jti"], now, until)
+        if not is_first or user.epoch != claims["epoch"]:
+            raise ServiceError(AUTH_INVALID_TOKEN, "This session has ended. Sign in again.")
         await users.raise_user_epoch(session, user.id)
         this = await sessions.find(session, user.id, claims["jti"]) or _of_token(claims, now)
         await sessions.put(session, this._replace(id=session_id, epoch=user.epoch + 1, used_at=now))
