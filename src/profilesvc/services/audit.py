@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # `services.context` imports this module
     from profilesvc.services.context import Caller, Services
 
 KEPT = 400 * DAY
-_COLLECT_SECONDS = 0.1
+_COLLECT_SECONDS = 1.0
 
 
 async def record(
