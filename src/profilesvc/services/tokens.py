@@ -105,7 +105,7 @@ async def refresh(services: Services, body: RefreshGrant) -> Token:
     granted = grant(key.permissions.split(), claims["permissions"])
     await services.signing_keys.reload()
     try:
-        pair = await rotation.exchange(services, key, claims, granted)
+        pair = await services.background.finish(rotation.exchange(services, key, claims, granted))
     except rotation.RefreshRejected:
         raise _bad_refresh_token() from None
     return _token(services, key, pair)

@@ -20,6 +20,7 @@ routes = Routes("tokens")
     no_store=True,
     media_hint="Send the body as JSON with Content-Type: application/json; POST /oauth2/token accepts forms.",
     errors=(AUTH_INVALID_TOKEN, AUTH_INSUFFICIENT_PERMISSIONS),
+    handed_over=True,
 )
 async def issue_token(services: Services, body: TokenRequest, user_agent: str) -> Token | UserToken:
     """Issue a token.
@@ -31,4 +32,4 @@ async def issue_token(services: Services, body: TokenRequest, user_agent: str) -
         return await tokens.client_credentials(services, body.root)
     if isinstance(body.root, RefreshGrant):
         return await tokens.refresh(services, body.root)
-    return await identity.exchange(services, body.root, user_agent)
+    return await services.background.finish(identity.exchange(services, body.root, user_agent))
