@@ -5,8 +5,8 @@ from html import escape
 
 from quart import Blueprint, Response
 
-from profilesvc.api.request import current_services, quart_request, receive
 from profilesvc.dashboard import words
+from profilesvc.dashboard.visits import counted_by_address
 from profilesvc.domain.time import iso
 from profilesvc.services import badges
 
@@ -27,9 +27,8 @@ blueprint = Blueprint("badge", __name__)
 
 @blueprint.get("/badge/<badge>")
 async def badge(badge: str) -> Response:
-    """Serve `<secret>.svg` or `<secret>.json`. The client is counted by address because it has no session."""
-    services = current_services()
-    await receive(services, quart_request(), None, None)
+    """Serve `<secret>.svg` or `<secret>.json`."""
+    services = await counted_by_address()
     secret, _, form = badge.rpartition(".")
     name, state, seen = await badges.read(services, secret if form in {"svg", "json"} else "")
     if form == "svg":
