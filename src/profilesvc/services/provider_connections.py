@@ -28,7 +28,7 @@ from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.holds import fit_plan, hold
 from profilesvc.services.locations import assign_within_plan, store_imported
-from profilesvc.services.provider_errors import provider_failure
+from profilesvc.services.provider_errors import raising_provider_failure
 from profilesvc.services.provider_logins import consents, page_of, provider_of, purpose
 from profilesvc.storage import holds, locations, users
 from profilesvc.storage import provider_connections as table
@@ -113,12 +113,10 @@ async def get(services: Services, caller: Caller, connection_id: str) -> Provide
 
 async def _found(services: Services, row: ProviderConnection) -> list[tuple[JsonObject, list[JsonObject]]]:
     """Return the accounts that a login sees, each with the profiles of its locations."""
-    try:
+    with raising_provider_failure():
         provider = provider_of(services, row)
         accounts = await provider.accounts()
         return [(account, await provider.locations(account["name"])) for account in accounts]
-    except ProviderError as error:
-        raise provider_failure(error) from error
 
 
 def _location(account: str, profile: JsonObject, owners: dict[str, int], owner_id: int) -> FoundLocation:
