@@ -32,9 +32,9 @@ from profilesvc.services.provider_errors import raising_provider_failure
 from profilesvc.services.provider_logins import consents, page_of, provider_of, purpose
 from profilesvc.storage import holds, locations, users
 from profilesvc.storage import provider_connections as table
+from profilesvc.storage.columns import number_of
 from profilesvc.storage.provider_connections import ProviderConnection
 
-_LARGEST = 2**63 - 1
 _REVOKE_PAUSES = (MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY)  # between attempts to withdraw a consent
 log = logging.getLogger("profilesvc")
 
@@ -70,10 +70,8 @@ async def own(services: Services, caller: Caller, connection_id: str) -> tuple[P
     Raises:
         ServiceError: NOT_FOUND, also for another owner's connection and for one that is disconnected.
     """
-    digits = connection_id if connection_id.isascii() and connection_id.isdecimal() else ""
-    is_number = 0 < len(digits) <= len(str(_LARGEST)) and int(digits) <= _LARGEST
     async with services.storage.read() as session:
-        row = await table.find(session, caller.owner_id, int(connection_id)) if is_number else None
+        row = await table.find(session, caller.owner_id, number_of(connection_id))
         if row is None or row.state == "disconnected":
             raise missing("connection")
         return row, (await table.counts(session, caller.owner_id)).get(row.id, 0)

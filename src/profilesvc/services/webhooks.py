@@ -38,14 +38,13 @@ from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
 from profilesvc.storage import channels, deliveries, users
 from profilesvc.storage.channels import Channel
+from profilesvc.storage.columns import number_of
 from profilesvc.storage.deliveries import Delivery
 from profilesvc.storage.events import StoredPublishedEvent
 
 KINDS = ("webhook", "slack", "teams", "discord")
 _NONCE_BYTES = 24
 _RESOLVE_SECONDS = 2.0
-_LARGEST = 2**63 - 1
-_DIGITS = len(str(_LARGEST))  # Python does not convert texts of any length
 
 
 async def create(services: Services, caller: Caller, body: WebhookCreate) -> WebhookCreated:
@@ -284,10 +283,9 @@ async def _record(services: Services, session: AsyncSession, event: Event, chann
 
 
 def _number(text: str) -> int:
-    """Return the number in a path; one that a database cannot store is as unknown as any other."""
-    if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS and int(text) <= _LARGEST):
+    if not (number := number_of(text)):
         raise missing("webhook")
-    return int(text)
+    return number
 
 
 async def _own(session: Executor, caller: Caller, number: int) -> Channel:
