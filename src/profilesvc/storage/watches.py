@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, insert_into
+from profilesvc.database.statements import Executor, insert_into, upsert
 from profilesvc.domain.connection import DOWN, OFFLINE_AFTER, ONLINE_FOR, ToldState
 from profilesvc.domain.time import DAY, SECOND
 from profilesvc.storage.tables import connections, keys, sweep_marks, watches
@@ -162,7 +162,8 @@ async def count(session: Executor, page: Page, now: int, silent_since: int) -> C
 
 async def adopt(session: AsyncSession, page: Page, now: int, created_before: int) -> None:
     """Store the states of the older keys of a page as if events had reported them."""
-    stored = {"state": _told(now), "site_mismatch": func.coalesce(_mismatch(now), _FALSE), "changed_at": literal(now)}
+    is_mismatch = func.coalesce(_mismatch(now), _FALSE)
+    stored = {"state": _told(now), "site_mismatch": is_mismatch, "changed_at": literal(now)}
     found = _page(select(*_OF_KEY, *stored.values()), page, now).where(
         keys.c.created_at <= created_before, _changed(now, may_alarm=True)
     )
@@ -210,11 +211,7 @@ async def note_expiry(session: AsyncSession, key: Stale, days: int, now: int) ->
 
 
 async def _change(session: AsyncSession, key: Stale, condition: ColumnElement[bool], **values: object) -> bool:
-    insert = insert_into(session, watches).values(owner_id=key.owner_id, key_id=key.key_id, **values)
-    changed = insert.on_conflict_do_update(
-        index_elements=[watches.c.owner_id, watches.c.key_id], set_=values, where=condition
-    )
-    return (await session.execute(changed.returning(watches.c.key_id))).first() is not None
+    return await upsert(session, watches, values, condition, owner_id=key.owner_id, key_id=key.key_id)
 
 
 async def choices(session: Executor, owner_id: int, key_id: int) -> tuple[int, int | None]:
@@ -244,5 +241,4 @@ async def marks(session: Executor) -> dict[str, int]:
 async def mark(session: AsyncSession, **instants: int) -> None:
     """Remember these instants."""
     for name, at in instants.items():
-        insert = insert_into(session, sweep_marks).values(name=name, at=at)
-        await session.execute(insert.on_conflict_do_update(index_elements=[sweep_marks.c.name], set_={"at": at}))
+        await upsert(session, sweep_marks, {"at": at}, name=name)
