@@ -1,4 +1,8 @@
-"""The pages that start and end a session: sign-in, callback and sign-out."""
+"""The pages that start and end a session: sign-in, callback and sign-out.
+
+`signing_in.py` is the client of the identity provider. The session is a user token in a cookie, which `visits.py` reads
+on each request.
+"""
 
 from urllib.parse import quote
 

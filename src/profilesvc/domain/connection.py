@@ -7,7 +7,7 @@ from typing import Literal
 
 from profilesvc.domain.time import DAY, HOUR, iso
 
-NEXT_HEARTBEAT_SECONDS = 3_600
+NEXT_HEARTBEAT_SECONDS = 3_600  # what the response to a heartbeat asks for
 ONLINE_FOR = 2 * HOUR
 OFFLINE_AFTER = DAY
 HISTORY = 30 * DAY
