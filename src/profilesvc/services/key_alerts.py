@@ -3,7 +3,7 @@
 from profilesvc.contract.alerts import KeyAlerts, KeyAlertsChange
 from profilesvc.contract.common import parse_timestamp
 from profilesvc.domain.errors import invalid
-from profilesvc.domain.time import DAY, iso, parse_iso
+from profilesvc.domain.time import DAY, iso_or_none, parse_iso
 from profilesvc.services.access import missing, own_key
 from profilesvc.services.context import Caller, Services
 from profilesvc.storage import keys, watches
@@ -56,4 +56,4 @@ def _snooze(text: str | None, now: int) -> int | None:
 
 
 def _shown(client_id: str, grace: int, until: int | None) -> KeyAlerts:
-    return KeyAlerts(client_id=client_id, grace_seconds=grace, snoozed_until=None if until is None else iso(until))
+    return KeyAlerts(client_id=client_id, grace_seconds=grace, snoozed_until=iso_or_none(until))

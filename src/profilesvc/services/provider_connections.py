@@ -21,7 +21,7 @@ from profilesvc.contract.provider_connections import (
 )
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.request import in_background
-from profilesvc.domain.time import DAY, HOUR, MINUTE, iso
+from profilesvc.domain.time import DAY, HOUR, MINUTE, iso, iso_or_none
 from profilesvc.provider.port import ProviderError
 from profilesvc.services import audit, events, feed
 from profilesvc.services.access import missing
@@ -56,9 +56,9 @@ def _entry(services: Services, row: ProviderConnection, count: int) -> ProviderC
             "scopes": row.scopes.split(),
             "locations": count,
             "created_at": iso(row.created_at),
-            "last_used_at": None if row.last_used_at is None else iso(row.last_used_at),
+            "last_used_at": iso_or_none(row.last_used_at),
             "last_error": row.last_error,
-            "last_error_at": None if row.last_error_at is None else iso(row.last_error_at),
+            "last_error_at": iso_or_none(row.last_error_at),
             "reconnect_url": page_of(services),
         }
     )

@@ -32,7 +32,7 @@ from profilesvc.database.statements import Executor
 from profilesvc.domain import webhooks
 from profilesvc.domain.addresses import Target, is_public, parse_target
 from profilesvc.domain.errors import ServiceError, invalid
-from profilesvc.domain.time import iso, parse_iso
+from profilesvc.domain.time import iso, iso_or_none, parse_iso
 from profilesvc.services import audit, events
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
@@ -344,10 +344,6 @@ def _secret(services: Services, nonce: str) -> str:
     return webhooks.shown_secret(webhooks.secret(services.pepper, nonce))
 
 
-def _optional(instant: int | None) -> str | None:
-    return None if instant is None else iso(instant)
-
-
 def _entry(channel: Channel, now: int) -> WebhookEntry:
     until = channel.previous_until
     return WebhookEntry.model_validate(
@@ -359,7 +355,7 @@ def _entry(channel: Channel, now: int) -> WebhookEntry:
             "types": channel.event_types(),
             "enabled": channel.disabled_at is None,
             "disabled_reason": channel.disabled_reason,
-            "failing_since": _optional(channel.failing_since),
+            "failing_since": iso_or_none(channel.failing_since),
             "created_at": iso(channel.created_at),
             "previous_secret_expires_at": iso(until) if until is not None and until > now else None,
         }
@@ -376,8 +372,8 @@ def _delivery(owner_id: int, row: Delivery) -> DeliveryEntry:
         id=row.id,
         state=row.state,
         created_at=iso(row.created_at),
-        next_attempt_at=_optional(row.next_at),
-        finished_at=_optional(row.finished_at),
+        next_attempt_at=iso_or_none(row.next_at),
+        finished_at=iso_or_none(row.finished_at),
         attempts=attempts,
         event=event,
     )
