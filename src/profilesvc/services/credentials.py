@@ -4,7 +4,6 @@ import json
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.contract.common import parse_timestamp
 from profilesvc.contract.errors import CONFLICT, NOT_FOUND
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.keys import SECRET_WARNING, KeyCreate, KeyCreated, KeyRoll, KeyRolled
@@ -134,7 +133,6 @@ def _expiry(text: str | None, now: int) -> int | None:
     if text is None:
         return None
     try:
-        parse_timestamp(text)
         expires_at = parse_iso(text)
     except ValueError:
         raise invalid("body", "expires_at", "must be an RFC 3339 time such as 2027-01-02T03:04:05Z") from None

@@ -1,7 +1,6 @@
 """How the site of a key is watched: its grace, and until when alerts are snoozed."""
 
 from profilesvc.contract.alerts import KeyAlerts, KeyAlertsChange
-from profilesvc.contract.common import parse_timestamp
 from profilesvc.domain.errors import invalid
 from profilesvc.domain.time import DAY, iso_or_none, parse_iso
 from profilesvc.services.access import missing, own_key
@@ -46,7 +45,6 @@ def _snooze(text: str | None, now: int) -> int | None:
     if text is None:
         return None
     try:
-        parse_timestamp(text)
         until = parse_iso(text)
     except ValueError:
         raise invalid("body", "snoozed_until", "must be an RFC 3339 time such as 2027-01-02T03:04:05Z") from None
