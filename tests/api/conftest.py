@@ -6,11 +6,13 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from conftest import Change
+from conftest import Change, Dial
 from profilesvc.delivery.transport import Transport
 from profilesvc.limits.settings import LimitSettings
 from profilesvc.services.context import Services
 from profilesvc.settings import WebhookSettings
+from support.api import ALICE
+from support.dashboard_browser import Browser
 
 
 @pytest.fixture
@@ -49,3 +51,12 @@ async def local() -> AsyncIterator[Transport]:
     made = Transport(allow_private=True)
     yield made
     await made.aclose()
+
+
+@pytest.fixture
+async def browser(dial: Dial) -> AsyncIterator[Browser]:
+    """Alice's browser, in which she has signed in."""
+    async with dial() as client:
+        made = Browser(client)
+        await made.sign_in(ALICE)
+        yield made

@@ -1,12 +1,11 @@
 """Owners' logins under requests that overlap, repeat themselves, or were not foreseen."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import Awaitable
 
 import httpx
 import pytest
 
-from conftest import Dial
 from profilesvc.domain.time import FrozenClock
 from profilesvc.services import locations, provider_connections
 from profilesvc.services.context import Services
@@ -28,15 +27,6 @@ from support.dashboard_browser import Browser
 from support.drive import calls, drift, fail, forget_calls, heal
 
 pytestmark = pytest.mark.in_process("the emulator's logins")
-
-
-@pytest.fixture
-async def browser(dial: Dial) -> AsyncIterator[Browser]:
-    """Alice's browser, in which she has signed in."""
-    async with dial() as client:
-        made = Browser(client)
-        await made.sign_in(ALICE)
-        yield made
 
 
 async def held(emulator: httpx.AsyncClient, request: Awaitable[httpx.Response], method: str, path: str) -> "Held":

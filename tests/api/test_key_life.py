@@ -1,39 +1,20 @@
 """A key from its first day to its last: deactivate, reactivate, billing, plan (A082, A119 to A122; D-27)."""
 
 import asyncio
-from typing import Any
 
 import httpx
 import pytest
 
 from conftest import AsService
-from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import FrozenClock, iso
 from profilesvc.operations import operator
 from profilesvc.services import holds
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from support.api import ALICE, Site, assert_error, assert_ok
+from support.keys import KEYS, listed, path, refusal
 from support.tokens import LOCATIONS, assert_bad_credentials, assert_bad_refresh, grant, refresh
 from support.tokens import PATH as TOKEN
-
-KEYS = "/api/v1/developer/credentials"
-WEEK = 604_800
-
-
-def path(site: Site, what: str = "") -> str:
-    return f"{KEYS}/{site.key['client_id']}{what}"
-
-
-async def listed(owner: httpx.AsyncClient, site: Site) -> dict[str, Any]:
-    found = assert_ok(await owner.get(KEYS, params={"include_revoked": "true"}))["credentials"]
-    return next(entry for entry in found if entry["client_id"] == site.key["client_id"])
-
-
-async def refusal(work: Any) -> tuple[str, str]:
-    with pytest.raises(ServiceError) as caught:
-        await work
-    return caught.value.kind.code, caught.value.message
 
 
 class TestOwner:

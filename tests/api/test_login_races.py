@@ -1,13 +1,11 @@
 """Logins at the provider that several processes use, or that are connected and disconnected at once."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import httpx
 import pytest
 
-from conftest import Dial
 from profilesvc.bootstrap import Runtime, open_services
 from profilesvc.domain.time import FrozenClock
 from profilesvc.provider.port import ProviderError
@@ -15,21 +13,13 @@ from profilesvc.services import provider_connections
 from profilesvc.services.context import Services
 from profilesvc.services.provider_logins import provider_of
 from profilesvc.storage import provider_connections as table
-from support.api import ALICE, assert_ok
+from support.api import assert_ok
 from support.consent import CONNECTIONS, DANA, add_dana, connected, consent, sent
 from support.dashboard_browser import Browser
 from support.drive import calls, drift, fail, forget_calls, heal
 
 pytestmark = pytest.mark.in_process("the emulator's logins")
 ACCOUNTS = ["accounts/4"]
-
-
-@pytest.fixture
-async def browser(dial: Dial) -> AsyncIterator[Browser]:
-    async with dial() as client:
-        made = Browser(client)
-        await made.sign_in(ALICE)
-        yield made
 
 
 async def tokens_asked(emulator: httpx.AsyncClient) -> int:

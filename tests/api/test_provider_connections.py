@@ -42,15 +42,6 @@ LOCATIONS = "/api/v1/external-business/locations"
 
 
 @pytest.fixture
-async def browser(dial: Dial) -> AsyncIterator[Browser]:
-    """Alice's browser, in which she has signed in."""
-    async with dial() as client:
-        made = Browser(client)
-        await made.sign_in(ALICE)
-        yield made
-
-
-@pytest.fixture
 async def bobs(dial: Dial) -> AsyncIterator[Browser]:
     async with dial() as client:
         made = Browser(client)

@@ -8,33 +8,15 @@ import pytest
 
 from conftest import AsService, AsUser
 from profilesvc.contract.keys import KeyRoll
-from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, FrozenClock, iso
 from profilesvc.services import credentials
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage import keys
 from support.api import BOB, Site, assert_error, assert_ok, fields
+from support.keys import KEYS, WEEK, listed, path
 from support.tokens import LOCATIONS, assert_bad_credentials, assert_bad_refresh, grant, refresh
 from support.tokens import PATH as TOKEN
-
-KEYS = "/api/v1/developer/credentials"
-WEEK = 604_800
-
-
-def path(site: Site, what: str = "") -> str:
-    return f"{KEYS}/{site.key['client_id']}{what}"
-
-
-async def listed(owner: httpx.AsyncClient, site: Site) -> dict[str, Any]:
-    found = assert_ok(await owner.get(KEYS, params={"include_revoked": "true"}))["credentials"]
-    return next(entry for entry in found if entry["client_id"] == site.key["client_id"])
-
-
-async def refusal(work: Any) -> tuple[str, str]:
-    with pytest.raises(ServiceError) as caught:
-        await work
-    return caught.value.kind.code, caught.value.message
 
 
 class TestRoll:

@@ -16,16 +16,7 @@ from profilesvc.settings import ProviderSettings, Settings
 from profilesvc.storage.tables import locations
 from support.api import ALICE, Site, assert_error, assert_ok
 from support.drive import calls, drift, fail, forget_calls, heal
-
-PIER, BOOKS = "locations/111", "locations/114"
-
-
-SYNC, HISTORY, COMPARISON = "/api/v1/sync", "/api/v1/sync/history", "/api/v1/sync/comparison"
-
-
-async def history(client: httpx.AsyncClient, location: str = "111", **query: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = assert_ok(await client.get(f"{HISTORY}/{location}", params=query))["history"]
-    return found
+from support.syncs import COMPARISON, PIER, SYNC, history
 
 
 class TestProviderFailure:

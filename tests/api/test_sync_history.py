@@ -12,29 +12,7 @@ from profilesvc.storage.sync import SyncRow
 from profilesvc.storage.tables import syncs
 from support.api import CAROL, assert_error, assert_ok
 from support.drive import drift, fail
-
-PIER, BOOKS = "locations/111", "locations/114"
-
-
-SYNC, HISTORY, COMPARISON = "/api/v1/sync", "/api/v1/sync/history", "/api/v1/sync/comparison"
-
-
-# The documented sample request: three fields, no regionCode, no additionalPhones.
-SAMPLE: dict[str, Any] = {
-    "title": "Harbour Coffee, Pier 2",
-    "storefrontAddress": {
-        "addressLines": ["海岸通2丁目1"],
-        "locality": "横浜市",
-        "administrativeArea": "神奈川県",
-        "postalCode": "231-0003",
-    },
-    "phoneNumbers": {"primaryPhone": "+81 45-555-0177"},
-}
-
-
-async def history(client: httpx.AsyncClient, location: str = "111", **query: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = assert_ok(await client.get(f"{HISTORY}/{location}", params=query))["history"]
-    return found
+from support.syncs import COMPARISON, HISTORY, PIER, SAMPLE, SYNC, history
 
 
 class TestComparison:

@@ -19,6 +19,21 @@ from profilesvc.tokens.keys import HmacKey, RsaKey, SigningKey, pem_of, public_j
 from profilesvc.tokens.signer import Keyring, Signer
 
 Case = tuple[str, str]
+BASE = "http://profiles.test"
+NOW = 1_767_323_045_678
+CLAIMS: dict[str, Any] = {
+    "sub": "svcid_1_1_site",
+    "client_id": "svcid_1_1_site",
+    "scope": "service",
+    "permissions": ["business.read"],
+    "location": "locations/111",
+    "business_id": 10,
+    "epoch": 0,
+    "jti": "j" * 21 + "A",
+    "fam": "f" * 21 + "Q",
+    "gen": 0,
+    "auth_time": NOW // 1000,
+}
 COMMON_SECRETS = (
     "",
     " ",

@@ -17,23 +17,7 @@ from profilesvc.fixtures import fixture_path
 from profilesvc.tokens.claims import TokenType
 from profilesvc.tokens.keys import HmacKey, RsaKey, generate_hmac, generate_rsa, hmac_key, public_jwk, rsa_key
 from profilesvc.tokens.signer import MAX_TOKEN_LENGTH, Keyring, KeySet, Signer, TokenRejected
-from support.hostile import Forge, b64, confused, hostile, signer_of
-
-BASE = "http://profiles.test"
-NOW = 1_767_323_045_678
-CLAIMS: dict[str, Any] = {
-    "sub": "svcid_1_1_site",
-    "client_id": "svcid_1_1_site",
-    "scope": "service",
-    "permissions": ["business.read"],
-    "location": "locations/111",
-    "business_id": 10,
-    "epoch": 0,
-    "jti": "j" * 21 + "A",
-    "fam": "f" * 21 + "Q",
-    "gen": 0,
-    "auth_time": NOW // 1000,
-}
+from support.hostile import BASE, CLAIMS, NOW, Forge, b64, confused, hostile, signer_of
 
 
 @pytest.fixture(scope="module")

@@ -11,23 +11,7 @@ from profilesvc.fixtures import fixture_path
 from profilesvc.tokens.keys import rsa_key
 from profilesvc.tokens.signer import TokenRejected
 from support.effort import effort
-from support.hostile import b64, dumps, signer_of
-
-BASE = "http://profiles.test"
-NOW = 1_767_323_045_678
-CLAIMS: dict[str, Any] = {
-    "sub": "svcid_1_1_site",
-    "client_id": "svcid_1_1_site",
-    "scope": "service",
-    "permissions": ["business.read"],
-    "location": "locations/111",
-    "business_id": 10,
-    "epoch": 0,
-    "jti": "j" * 21 + "A",
-    "fam": "f" * 21 + "Q",
-    "gen": 0,
-    "auth_time": NOW // 1000,
-}
+from support.hostile import BASE, CLAIMS, NOW, b64, dumps, signer_of
 
 
 def part(token: str, index: int) -> bytes:

@@ -11,11 +11,11 @@ app = typer.Typer(name="alerts", help="Show and release alarms that are held bac
 @app.command()
 def status(as_json: AsJson = False) -> None:
     """Print since when alarms are held back because many sites fell silent together."""
-    from profilesvc.domain.time import iso
+    from profilesvc.domain.time import iso_or_none
     from profilesvc.operations import sweep
 
     since = run(sweep.held_since)
-    show({"held_since": None if since is None else iso(since)}, as_json)
+    show({"held_since": iso_or_none(since)}, as_json)
 
 
 @app.command()

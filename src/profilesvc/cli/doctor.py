@@ -23,9 +23,14 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Check a deployment. Print a hint for each problem, and exit with code 1 if a check fails."""
+    from profilesvc.cli import checks_outside
+
     if ready and url is not None:
         raise typer.BadParameter("--ready asks the server on this machine: remove the URL")
-    checks = [_ready(port)] if ready else _inside() if url is None else _outside(url)
+    if ready:
+        checks = [checks_outside.ready(port)]
+    else:
+        checks = _inside() if url is None else list(checks_outside.outside(url.rstrip("/")))
     if as_json:
         show([check._asdict() for check in checks], as_json)
     else:
@@ -50,15 +55,3 @@ def _inside() -> list[Check]:
         return [check async for check in inside(settings)]
 
     return asyncio.run(collect())
-
-
-def _outside(url: str) -> list[Check]:
-    from profilesvc.cli.checks_outside import outside
-
-    return list(outside(url.rstrip("/")))
-
-
-def _ready(port: int) -> Check:
-    from profilesvc.cli.checks_outside import ready
-
-    return ready(port)

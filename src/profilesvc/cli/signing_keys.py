@@ -20,7 +20,7 @@ app = typer.Typer(
 
 
 def _row(info: "KeyInfo") -> dict[str, str | None]:
-    from profilesvc.domain.time import iso
+    from profilesvc.domain.time import iso, iso_or_none
 
     dates = info.dates
     return {
@@ -29,7 +29,7 @@ def _row(info: "KeyInfo") -> dict[str, str | None]:
         "state": info.state,
         "created_at": iso(dates.created_at),
         "active_from": iso(dates.active_from),
-        "removed_at": None if dates.removed_at is None else iso(dates.removed_at),
+        "removed_at": iso_or_none(dates.removed_at),
     }
 
 

@@ -15,9 +15,9 @@ app = typer.Typer(name="users", help="Manage the users of the dashboard.", no_ar
 
 
 def _row(user: "UserState") -> JsonObject:
-    from profilesvc.domain.time import iso
+    from profilesvc.domain.time import iso_or_none
 
-    suspended_at = None if user.suspended_at is None else iso(user.suspended_at)
+    suspended_at = iso_or_none(user.suspended_at)
     return {"id": user.id, "email": user.email, "name": user.name, "plan": user.plan, "suspended_at": suspended_at}
 
 

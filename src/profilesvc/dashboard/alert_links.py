@@ -2,10 +2,9 @@
 
 from quart import Blueprint, Response
 
-from profilesvc.api.request import current_services, quart_request, receive
 from profilesvc.dashboard import pages
+from profilesvc.dashboard.visits import counted_by_address
 from profilesvc.services import alerts
-from profilesvc.services.context import Services
 
 blueprint = Blueprint("alert_links", __name__)
 
@@ -13,14 +12,14 @@ blueprint = Blueprint("alert_links", __name__)
 @blueprint.get("/alerts/confirm/<link>")
 async def confirmation(link: str) -> Response:
     """Show a button, because programs that check links follow every one of them."""
-    row = await alerts.to_confirm(await _counted(), link)
+    row = await alerts.to_confirm(await counted_by_address(), link)
     done = row.confirmed_at is not None
     return pages.page("alert_link.html", purpose="confirm", address=row.target, done=done)
 
 
 @blueprint.post("/alerts/confirm/<link>")
 async def confirm(link: str) -> Response:
-    services = await _counted()
+    services = await counted_by_address()
     row = await alerts.to_confirm(services, link)
     await alerts.confirm(services, row)
     return pages.page("alert_link.html", purpose="confirm", address=row.target, done=True)
@@ -28,7 +27,7 @@ async def confirm(link: str) -> Response:
 
 @blueprint.get("/alerts/unsubscribe/<link>")
 async def unsubscription(link: str) -> Response:
-    row = await alerts.to_unsubscribe(await _counted(), link)
+    row = await alerts.to_unsubscribe(await counted_by_address(), link)
     return pages.page(
         "alert_link.html", purpose="unsubscribe", address=row.target, done=row.disabled_reason == "unsubscribed"
     )
@@ -37,14 +36,7 @@ async def unsubscription(link: str) -> Response:
 @blueprint.post("/alerts/unsubscribe/<link>")
 async def unsubscribe(link: str) -> Response:
     """Stop all mail to the address; mail programs send this request too (RFC 8058)."""
-    services = await _counted()
+    services = await counted_by_address()
     row = await alerts.to_unsubscribe(services, link)
     await alerts.unsubscribe(services, row)
     return pages.page("alert_link.html", purpose="unsubscribe", address=row.target, done=True)
-
-
-async def _counted() -> Services:
-    """Return the services. The client is counted by address because it has no session."""
-    services = current_services()
-    await receive(services, quart_request(), None, None)
-    return services

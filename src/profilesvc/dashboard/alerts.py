@@ -74,7 +74,6 @@ async def switch(visit: Visit, alert_id: str) -> Response:
 
 @view(blueprint, "/alerts/<alert_id>/delete", "POST")
 async def delete(visit: Visit, alert_id: str) -> Response:
-    await alerts.get(visit.services, visit.caller, alert_id)
     try:
         problems.require_confirmation("sure" in await request.form)
     except ServiceError as error:

@@ -5,9 +5,9 @@ from html import escape
 
 from quart import Blueprint, Response
 
-from profilesvc.api.request import current_services, quart_request, receive
 from profilesvc.dashboard import words
-from profilesvc.domain.time import iso
+from profilesvc.dashboard.visits import counted_by_address
+from profilesvc.domain.time import iso_or_none
 from profilesvc.services import badges
 
 _COLOURS = {"online": "#1a7f37", "idle": "#9a6700", "offline": "#c21f2c", "deactivated": "#57606a"}
@@ -27,14 +27,13 @@ blueprint = Blueprint("badge", __name__)
 
 @blueprint.get("/badge/<badge>")
 async def badge(badge: str) -> Response:
-    """Serve `<secret>.svg` or `<secret>.json`. The client is counted by address because it has no session."""
-    services = current_services()
-    await receive(services, quart_request(), None, None)
+    """Serve `<secret>.svg` or `<secret>.json`."""
+    services = await counted_by_address()
     secret, _, form = badge.rpartition(".")
     name, state, seen = await badges.read(services, secret if form in {"svg", "json"} else "")
     if form == "svg":
         return Response(_picture(name, state), 200, _CACHED, content_type="image/svg+xml")
-    fields = {"name": name, "state": state, "last_heartbeat_at": None if seen is None else iso(seen)}
+    fields = {"name": name, "state": state, "last_heartbeat_at": iso_or_none(seen)}
     # shields.io reads these four fields.
     shields = {"schemaVersion": 1, "label": name, "message": words.STATES.english[state], "color": _COLOURS[state]}
     return Response(json.dumps(shields | fields), 200, _CACHED, content_type="application/json")

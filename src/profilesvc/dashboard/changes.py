@@ -48,11 +48,12 @@ async def found(visit: Visit, location: AllowedLocation, provider: JsonObject) -
     updated = json.loads((await updates.read(visit.services, location)).data)
     masks, theirs = Masks.of(updated), updated["location"]
     entries = [
-        Change(path, ",".join(settled_together(path, theirs, provider)), *_both(path, provider, theirs))
+        Change(
+            path,
+            ",".join(settled_together(path, theirs, provider)),
+            ours=profiles.at(provider, path),
+            theirs=profiles.at(theirs, path),
+        )
         for path in masks.changed
     ]
     return Changes(entries, list(dict.fromkeys(profiles.mask_path(path) for path in masks.pending)))
-
-
-def _both(path: str, ours: JsonObject, theirs: JsonObject) -> tuple[object, object]:
-    return profiles.at(ours, path), profiles.at(theirs, path)

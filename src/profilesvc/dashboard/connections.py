@@ -1,14 +1,11 @@
 """The pages of connections: the owner's logins at the provider, their locations, and connect links."""
 
-from typing import cast
-
 from quart import Blueprint, Response, request
 
 from profilesvc.api.parsing import checked
-from profilesvc.api.request import current_services, quart_request, receive
 from profilesvc.contract.provider_connections import FoundLocation, ProviderConnectionDetail, ProviderConnectionImport
 from profilesvc.dashboard import cookies, exports, pages, problems
-from profilesvc.dashboard.visits import Visit, admit_if_signed_in, view
+from profilesvc.dashboard.visits import Visit, admit_if_signed_in, counted_by_address, view
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import keys, provider_connections, provider_consent, provider_export
 from profilesvc.services.context import Services
@@ -51,14 +48,14 @@ async def link(visit: Visit) -> Response:
 @blueprint.get(f"{_LIST}/link/<link>")
 async def asked(link: str) -> Response:
     """Show who asks and for what. Programs that check links follow this one, so that it uses nothing up."""
-    services = await _counted()
+    services = await counted_by_address()
     return pages.page("connect_link.html", link=link, asking=await provider_consent.of_link(services, link), done=False)
 
 
 @blueprint.get(f"{_LIST}/link/<link>/start")
 async def start_by_link(link: str) -> Response:
     """Send the browser to the provider, if it comes from the page that shows who asks."""
-    services = await _counted()
+    services = await counted_by_address()
     if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
         return pages.redirect(f"{pages.PATH}{_LIST}/link/{link}")
     return _sent(services, await provider_consent.begin_by_link(services, link))
@@ -67,9 +64,8 @@ async def start_by_link(link: str) -> Response:
 @blueprint.get(f"{_LIST}/callback")
 async def callback() -> Response:
     """Connect the login that has consented, in the browser that was sent to the provider."""
-    await admit_if_signed_in()
-    visit = _visit()
-    services = current_services() if visit else await _counted()
+    visit = await admit_if_signed_in()
+    services = visit.services if visit else await counted_by_address()
     cookie, signed_in = cookies.get(services, cookies.CONSENT), visit.caller.owner_id if visit else None
     work = provider_consent.finish(services, request.args.to_dict(), cookie, signed_in)
     attempt = await services.background.finish(work)
@@ -78,18 +74,6 @@ async def callback() -> Response:
         response = pages.redirect(f"{pages.PATH}{_LIST}", "connected")
     cookies.remove(response, services, cookies.CONSENT)
     return response
-
-
-def _visit() -> Visit | None:
-    """Return the visit of the signed-in user, if there is one."""
-    return cast("Visit | None", request.scope.get(pages.VISIT))
-
-
-async def _counted() -> Services:
-    """Return the services. The client is counted by address, because it may have no session."""
-    services = current_services()
-    await receive(services, quart_request(), None, None)
-    return services
 
 
 @view(blueprint, _ONE)

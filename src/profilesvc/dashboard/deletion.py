@@ -2,9 +2,8 @@
 
 from quart import Blueprint, Response, request
 
-from profilesvc.api.request import current_services, quart_request, receive
 from profilesvc.dashboard import cookies, pages, problems
-from profilesvc.dashboard.visits import Visit, view
+from profilesvc.dashboard.visits import Visit, counted_by_address, view
 from profilesvc.domain.errors import ServiceError
 from profilesvc.language.texts import NN_, ngettext
 from profilesvc.services import deletion
@@ -44,8 +43,8 @@ async def delete(visit: Visit) -> Response:
 
 @blueprint.get(_DONE)
 async def deleted() -> Response:
-    """Show that the account is deleted. Its user has no session any more, so that the client is counted by address."""
-    await receive(current_services(), quart_request(), None, None)
+    """Show that the account is deleted. Its user has no session any more."""
+    await counted_by_address()
     return pages.page("account_deleted.html")
 
 

@@ -27,7 +27,6 @@ async def live(visit: Visit, webhook_id: str, delivery_id: str) -> Response:
 
 @view(blueprint, f"{_DELIVERY}/resend", "POST")
 async def resend(visit: Visit, webhook_id: str, delivery_id: str) -> Response:
-    await webhooks.get_delivery(visit.services, visit.caller, webhook_id, delivery_id)
     try:
         queued = await webhooks.resend(visit.services, visit.caller, webhook_id, delivery_id)
     except ServiceError as error:

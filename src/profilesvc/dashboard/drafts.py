@@ -2,18 +2,17 @@
 
 import contextlib
 import json
-from collections.abc import Callable
 
 from quart import Blueprint, Response, request
 from werkzeug.datastructures import MultiDict
 
 from profilesvc.api.parsing import idempotency_key
-from profilesvc.contract.errors import IDEMPOTENCY_IN_PROGRESS
+from profilesvc.contract.errors import IDEMPOTENCY_IN_PROGRESS, VALIDATION_ERROR
 from profilesvc.contract.json import JsonObject
 from profilesvc.dashboard import pages, photos, post_form, post_words
 from profilesvc.dashboard.listing import Listing, matches, page_of
 from profilesvc.dashboard.visits import Visit, view
-from profilesvc.domain.errors import ServiceError, invalid_many, problems_of
+from profilesvc.domain.errors import ServiceError, invalid_many, problems_in, problems_of
 from profilesvc.domain.posts import check_create
 from profilesvc.services import drafts, overview, posts
 from profilesvc.services.context import AllowedLocation
@@ -62,17 +61,10 @@ async def uploaded(visit: Visit, kind: str, form: "MultiDict[str, str]") -> "Mul
     try:
         return await photos.with_upload(visit)
     except ServiceError as error:
+        if error.kind is not VALIDATION_ERROR:
+            raise
         document = post_form.document(kind, form)
-        if found := problems_of(_raising(error), lambda: check_create(document)):
-            raise invalid_many(found) from None
-        raise
-
-
-def _raising(error: ServiceError) -> Callable[[], None]:
-    def fail() -> None:
-        raise error
-
-    return fail
+        raise invalid_many(problems_in(error) + problems_of(lambda: check_create(document))) from None
 
 
 async def act(visit: Visit, location: AllowedLocation, kind: str, form: "MultiDict[str, str]") -> str:

@@ -118,11 +118,11 @@ def happening(published: PublishedEvent) -> str:
     """Return an event of a site as a sentence, for the page of the site."""
     data, kind = published.data, published.type
     stars = _STARS.get(str(data.get("review", {}).get("starRating")), 0)
-    key = data.get("key", {}).get("name", "")
+    key, end = data.get("key", {}).get("name", ""), data.get("key", {}).get("expires_at")
     fields = {
         "name": _("the key “%(name)s”", name=key),
         "Name": _("The key “%(name)s”", name=key),
-        "end": _day(data.get("key", {}).get("expires_at")),
+        "end": formats.day(str(end)) if end else str(end),
         "state": verification(str(data.get("verification_state", ""))),
         "switch": _("on") if data.get("sync_enabled") else _("off"),
         "differences": _list_of([str(each.get("field")) for each in data.get("differences", [])]),
@@ -135,10 +135,6 @@ def happening(published: PublishedEvent) -> str:
         "reply": _quoted((data.get("reply") or {}).get("comment", "")),
     }
     return _(_HAPPENINGS[kind], **fields) if kind in _HAPPENINGS else kind
-
-
-def _day(end: object) -> str:
-    return formats.day(str(end)) if end else str(end)
 
 
 def _quoted(text: object) -> str:

@@ -33,35 +33,26 @@ def file(visit: Visit, name: str, header: Sequence[str], rows: Iterable[Sequence
     writer = csv.writer(text)
     writer.writerow(header)
     writer.writerows([cell(value) for value in row] for row in rows)
-    return Response(
-        _BOM + text.getvalue(),
-        200,
-        {
-            "Cache-Control": "no-store",
-            "Content-Disposition": f'attachment; filename="{name}-{iso(visit.now)[:10]}.csv"',
-            "X-Content-Type-Options": "nosniff",
-        },
-        content_type="text/csv; charset=utf-8",
-    )
+    headers = _headers(visit, name, "csv")
+    return Response(_BOM + text.getvalue(), 200, headers, content_type="text/csv; charset=utf-8")
 
 
 def stream(visit: Visit, name: str, content: AsyncIterator[bytes]) -> Response:
     """Return a ZIP file to download that is sent while it is made, however long that takes."""
-    headers = {
-        "Cache-Control": "no-store",
-        "Content-Disposition": f'attachment; filename="{name}-{iso(visit.now)[:10]}.zip"',
-        "X-Content-Type-Options": "nosniff",
-    }
-    response = Response(content, 200, headers, content_type="application/zip")
+    response = Response(content, 200, _headers(visit, name, "zip"), content_type="application/zip")
     response.timeout = None
     return response
 
 
 def json_file(visit: Visit, name: str, content: object) -> Response:
     """Return content as a file of JSON to download."""
-    headers = {
+    text = json.dumps(content, indent=2, ensure_ascii=False)
+    return Response(text, 200, _headers(visit, name, "json"), content_type="application/json")
+
+
+def _headers(visit: Visit, name: str, ending: str) -> dict[str, str]:
+    return {
         "Cache-Control": "no-store",
-        "Content-Disposition": f'attachment; filename="{name}-{iso(visit.now)[:10]}.json"',
+        "Content-Disposition": f'attachment; filename="{name}-{iso(visit.now)[:10]}.{ending}"',
         "X-Content-Type-Options": "nosniff",
     }
-    return Response(json.dumps(content, indent=2, ensure_ascii=False), 200, headers, content_type="application/json")

@@ -6,8 +6,8 @@ import re
 from profilesvc.contract.json import JsonObject
 
 DAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
-_TO = "\N{EN DASH}"
-_RANGE = re.compile(rf"(\d{{1,2}}):(\d\d)\s*(?:-|{_TO}|to)\s*(\d{{1,2}}):(\d\d)")
+TO = "\N{EN DASH}"
+_RANGE = re.compile(rf"(\d{{1,2}}):(\d\d)\s*(?:-|{TO}|to)\s*(\d{{1,2}}):(\d\d)")
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})\s+(.*)")
 _DAY_END = 24 * 60
 RANGES = "must be times such as 09:00-17:30, with commas between several"
@@ -16,8 +16,8 @@ DATES = "must have a line such as `2026-12-24 09:00-12:00` or `2026-12-25 closed
 
 def of_day(periods: list[JsonObject], day: str) -> str:
     """Return the hours of a day: `09:00-12:00, 13:00-18:00`; empty if it is closed."""
-    own = sorted((one for one in periods if one["openDay"] == day), key=lambda one: _minutes(one.get("openTime")))
-    return ", ".join(f"{_clock(one.get('openTime'))}-{_clock(one.get('closeTime'))}" for one in own)
+    own = sorted((one for one in periods if one["openDay"] == day), key=lambda one: minutes_of(one.get("openTime")))
+    return ", ".join(f"{clock(one.get('openTime'))}-{clock(one.get('closeTime'))}" for one in own)
 
 
 def periods_of(day: str, text: str) -> list[JsonObject]:
@@ -40,7 +40,7 @@ def of_dates(periods: list[JsonObject]) -> str:
     for one in periods:
         date = one["startDate"]
         day = f"{date['year']:04}-{date['month']:02}-{date['day']:02}"
-        hours = "closed" if one.get("closed") else f"{_clock(one.get('openTime'))}-{_clock(one.get('closeTime'))}"
+        hours = "closed" if one.get("closed") else f"{clock(one.get('openTime'))}-{clock(one.get('closeTime'))}"
         lines.append(f"{day} {hours}")
     return "\n".join(lines)
 
@@ -88,12 +88,14 @@ def _range(text: str) -> tuple[int, int]:
     return start, end
 
 
-def _minutes(time: JsonObject | None) -> int:
+def minutes_of(time: JsonObject | None) -> int:
+    """Return the minutes from midnight to a time; the provider leaves out zeros."""
     return int((time or {}).get("hours", 0) * 60 + (time or {}).get("minutes", 0))
 
 
-def _clock(time: JsonObject | None) -> str:
-    hours, minutes = divmod(_minutes(time), 60)
+def clock(time: JsonObject | None) -> str:
+    """Return a time as `09:30`."""
+    hours, minutes = divmod(minutes_of(time), 60)
     return f"{hours:02}:{minutes:02}"
 
 

@@ -1,7 +1,6 @@
 """Convert the key form to the API's body, and report all its problems at once."""
 
 import contextlib
-from collections.abc import Callable, Iterable
 
 from werkzeug.datastructures import MultiDict
 
@@ -9,7 +8,7 @@ from profilesvc.api.parsing import checked
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.keys import BusinessEntry, KeyCreate, KeyDetails
 from profilesvc.domain.domains import allowed_domains
-from profilesvc.domain.errors import ServiceError, invalid, invalid_many
+from profilesvc.domain.errors import Problem, invalid, invalid_many, problems_of
 from profilesvc.domain.keys import clean_name
 from profilesvc.domain.time import parse_iso
 from profilesvc.services.context import Services
@@ -28,22 +27,23 @@ def body_of(
     Another business is selected by its number, or by its name if there are many.
 
     Raises:
-        ServiceError: VALIDATION_ERROR with every problem, including those that `credentials.create` would find.
+        ServiceError: VALIDATION_ERROR with the first problem of each field, in the order of the form, including those
+            that `credentials.create` would find.
     """
     values = _values(form, choices, businesses)
     development = not services.settings.production
     domains = values["primary_domain"], values["allowed_domains"] or []
-    problems = _problems(
-        [
-            lambda: _require_permission(values),
-            lambda: checked(KeyCreate, values, "body"),
-            lambda: clean_name(values["name"]),
-            lambda: allowed_domains(*domains, development=development),
-            lambda: _require_future(values, services.clock.now()),
-        ]
-    )
-    if problems:
-        raise invalid_many(problems)
+    first: dict[str, Problem] = {}
+    for problem in problems_of(
+        lambda: _require_permission(values),
+        lambda: checked(KeyCreate, values, "body"),
+        lambda: clean_name(values["name"]),
+        lambda: allowed_domains(*domains, development=development),
+        lambda: _require_future(values, services.clock.now()),
+    ):
+        first.setdefault(problem[1], problem)
+    if first:
+        raise invalid_many(sorted(first.values(), key=lambda problem: _ORDER.index(problem[1].partition(".")[0])))
     return checked(KeyCreate, values, "body")
 
 
@@ -84,18 +84,6 @@ def _values(form: "MultiDict[str, str]", choices: list[Choice], businesses: list
     if location not in {choice.name for choice in choices}:
         values["business_id"] = values["business_id"] or _ANY  # the location is rejected anyway
     return values
-
-
-def _problems(rules: Iterable[Callable[[], object]]) -> list[tuple[str, str, str]]:
-    """Return the first problem of each field, in the order of the form."""
-    problems: dict[str, tuple[str, str, str]] = {}
-    for rule in rules:
-        try:
-            rule()
-        except ServiceError as error:
-            for one in error.details["errors"]:
-                problems.setdefault(one["field"], (one["in"], one["field"], one["problem"]))
-    return sorted(problems.values(), key=lambda problem: _ORDER.index(problem[1].partition(".")[0]))
 
 
 def _require_permission(values: JsonObject) -> None:

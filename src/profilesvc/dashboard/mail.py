@@ -4,12 +4,11 @@ from datetime import timedelta
 from email import message_from_bytes, policy
 from pathlib import Path
 
-from quart import Blueprint, Response, request
+from quart import Blueprint, Response
 
-from profilesvc.api.request import current_services, quart_request, receive
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.dashboard import pages
-from profilesvc.dashboard.visits import Visit, admit_if_signed_in, view
+from profilesvc.dashboard.visits import Visit, admit_if_signed_in, counted_by_address, view
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import ShiftedClock
 from profilesvc.operations import sweep
@@ -22,16 +21,15 @@ _STEP = timedelta(hours=25)  # a silent site is reported after 24
 @blueprint.get("/mail")
 async def outbox() -> Response:
     """Show the newest messages that were written to files."""
-    services = current_services()
-    await receive(services, quart_request(), None, None)  # counted by address, because there may be no session
-    await admit_if_signed_in()
+    services = await counted_by_address()
+    visit = await admit_if_signed_in()
     settings = services.settings
     if settings.production or settings.mail.url.get_secret_value():
         raise ServiceError(NOT_FOUND, "Page not found.")
     files = sorted((settings.data_dir / "mail").glob("*.eml"), reverse=True)[:_NEWEST]
     return pages.page(
         "mail.html",
-        visit=request.scope.get(pages.VISIT),
+        visit=visit,
         messages=[_shown(file) for file in files],
         is_demo=isinstance(services.clock, ShiftedClock),
     )

@@ -6,7 +6,7 @@ from quart import Blueprint, Response, request
 from werkzeug.datastructures import MultiDict
 
 from profilesvc.api.parsing import idempotency_key
-from profilesvc.dashboard import drafts, pages, photos, post_form, problems, words
+from profilesvc.dashboard import drafts, pages, photos, post_form, problems
 from profilesvc.dashboard.problems import NONE, Problems
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError, invalid, invalid_many, problems_of
@@ -35,7 +35,7 @@ async def new(visit: Visit) -> Response:
 async def act(visit: Visit) -> Response:
     """Search sites, show the post before it is sent, or send, schedule or store it."""
     form: MultiDict[str, str] = MultiDict(await request.form)
-    intent, kind = form.get("intent", "preview"), _kind(form)
+    intent, kind = form.get("intent", "preview"), post_form.kind_of(form)
     if intent == "enter":  # the key: a person who has typed a name searches it
         intent = "search" if form.get("find", "").strip() else "preview"
     due: tuple[int, str] | None = None
@@ -87,10 +87,6 @@ async def _done(
     )
 
 
-def _kind(form: "MultiDict[str, str]") -> str:
-    return form["kind"] if form.get("kind") in words.KINDS else "STANDARD"
-
-
 async def _chosen(visit: Visit, form: "MultiDict[str, str]") -> list[SiteView]:
     ids = set(form.getlist("site"))
     return [site for site in await overview.sites(visit.services, visit.caller) if site.id in ids]
@@ -120,7 +116,7 @@ async def _form_page(visit: Visit, form: "MultiDict[str, str]", found: Problems 
         "many_posts.html",
         visit=visit,
         form=form,
-        kind=_kind(form),
+        kind=post_form.kind_of(form),
         chosen=sorted((site for site in sites if site.id in ids), key=lambda site: site.title),
         offered=sorted(offered, key=lambda site: site.title)[:_SHOWN],
         matching=len(offered),
@@ -139,8 +135,8 @@ async def _preview(
     return pages.page(
         "many_posts_preview.html",
         visit=visit,
-        post=post_form.document(_kind(form), form),
-        kind=_kind(form),
+        post=post_form.document(post_form.kind_of(form), form),
+        kind=post_form.kind_of(form),
         chosen=chosen,
         left=max(visit.caller.plan.monthly_posts - usage.posts, 0),
         fields=_fields(form),

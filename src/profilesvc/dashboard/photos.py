@@ -3,9 +3,8 @@
 from quart import Blueprint, Response, request
 from werkzeug.datastructures import MultiDict
 
-from profilesvc.api.request import current_services, quart_request, receive
 from profilesvc.api.uploads import Upload
-from profilesvc.dashboard.visits import Visit
+from profilesvc.dashboard.visits import Visit, counted_by_address
 from profilesvc.domain.photos import LARGEST
 from profilesvc.services import photos
 
@@ -22,10 +21,8 @@ blueprint = Blueprint("photos", __name__)
 
 @blueprint.get("/photos/<name>")
 async def photo(name: str) -> Response:
-    """Serve a photo. The client is counted by address because it has no session."""
-    services = current_services()
-    await receive(services, quart_request(), None, None)
-    found = await photos.read(services, name)
+    """Serve a photo."""
+    found = await photos.read(await counted_by_address(), name)
     return Response(found.content, 200, _HEADERS, content_type=found.media_type)
 
 

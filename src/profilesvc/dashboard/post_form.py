@@ -4,7 +4,9 @@ from werkzeug.datastructures import MultiDict
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.post import LocalPost
+from profilesvc.dashboard.hours import clock
 from profilesvc.dashboard.problems import NONE, Problems, of
+from profilesvc.dashboard.words import KINDS
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.messages import normal
 from profilesvc.domain.posts import check_create
@@ -12,6 +14,11 @@ from profilesvc.domain.posts import check_create
 _DAY, _TIME = ("year", "month", "day"), ("hours", "minutes")
 _ALL_DAY = {"start_time": "00:00", "end_time": "23:59"}
 _CHANGED = ("topicType", "summary", "languageCode", "callToAction", "event", "offer")
+
+
+def kind_of(form: "MultiDict[str, str]") -> str:
+    """Return the kind of post that the form is for."""
+    return form["kind"] if form.get("kind") in KINDS else "STANDARD"
 
 
 def document(kind: str, form: "MultiDict[str, str]") -> JsonObject:
@@ -59,7 +66,7 @@ def values(post: JsonObject) -> "MultiDict[str, str]":
         if day := schedule.get(f"{side}Date"):
             found[f"{side}_date"] = "{:04}-{:02}-{:02}".format(*(day.get(part, 0) for part in _DAY))
         if (time := schedule.get(f"{side}Time")) is not None:
-            found[f"{side}_time"] = "{:02}:{:02}".format(*(time.get(part, 0) for part in _TIME))
+            found[f"{side}_time"] = clock(time)
     return MultiDict({name: value for name, value in found.items() if value})
 
 

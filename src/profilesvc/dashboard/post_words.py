@@ -3,6 +3,7 @@
 import json
 
 from profilesvc.contract.json import JsonObject
+from profilesvc.dashboard.hours import clock
 from profilesvc.language.texts import N_, Words, _
 from profilesvc.services.drafts import Draft
 
@@ -65,7 +66,6 @@ def schedule(interval: JsonObject) -> str:
     """Return when an event takes place."""
     sides = []
     for side in ("start", "end"):
-        day, time = interval[f"{side}Date"], interval.get(f"{side}Time", {})
-        clock = f"{time.get('hours', 0):02}:{time.get('minutes', 0):02}"
-        sides.append(f"{day['year']:04}-{day['month']:02}-{day['day']:02} {clock}")
+        day, time = interval[f"{side}Date"], interval.get(f"{side}Time")
+        sides.append(f"{day['year']:04}-{day['month']:02}-{day['day']:02} {clock(time)}")
     return _("%(start)s to %(end)s", start=sides[0], end=sides[1])

@@ -9,7 +9,7 @@ from profilesvc.api.parsing import checked
 from profilesvc.contract.common import post_id
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.posts import PostListQuery
-from profilesvc.dashboard import drafts, pages, photos, post_form, problems, words
+from profilesvc.dashboard import drafts, pages, photos, post_form, problems
 from profilesvc.dashboard.visits import Visit, of_path, view
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import drafts as stored_drafts
@@ -43,7 +43,7 @@ async def live(visit: Visit, locationId: str) -> Response:
 async def check(visit: Visit, locationId: str) -> Response:
     """Return the problems of the form while the user fills it in."""
     form = await request.form
-    problems_so_far = post_form.problems(post_form.document(_kind(form), form))
+    problems_so_far = post_form.problems(post_form.document(post_form.kind_of(form), form))
     return pages.page("_check.html", 200, problems=problems_so_far)
 
 
@@ -53,8 +53,8 @@ async def create(visit: Visit, locationId: str) -> Response:
     location = await visit.location(locationId)
     form: MultiDict[str, str] = MultiDict(await request.form)
     try:
-        form = await drafts.uploaded(visit, _kind(form), form)
-        done = await drafts.act(visit, location, _kind(form), form)
+        form = await drafts.uploaded(visit, post_form.kind_of(form), form)
+        done = await drafts.act(visit, location, post_form.kind_of(form), form)
     except ServiceError as error:
         return await _page(visit, location, form, error)
     return pages.redirect(f"{pages.PATH}/sites/{location.id}/posts", done)
@@ -73,7 +73,7 @@ async def change(visit: Visit, locationId: str, postId: str) -> Response:
     location, form = await visit.location(locationId), await request.form
     ident = of_path("postId", post_id, postId, location.name)
     try:
-        changes = post_form.changes(await posts.get(visit.services, location, ident), _kind(form), form)
+        changes = post_form.changes(await posts.get(visit.services, location, ident), post_form.kind_of(form), form)
         if changes:
             await posts.change(visit.services, location, ident, changes)
     except ServiceError as error:
@@ -95,7 +95,7 @@ async def _edit_page(
         location=location,
         title=await visit.title(location),
         id=ident,
-        kind=_kind(form),
+        kind=post_form.kind_of(form),
         form=form,
         problems=problems.of(error),
     )
@@ -113,10 +113,6 @@ async def delete(visit: Visit, locationId: str, postId: str) -> Response:
     return pages.redirect(f"{pages.PATH}/sites/{location.id}/posts", "deleted")
 
 
-def _kind(form: "MultiDict[str, str]") -> str:
-    return form["kind"] if form.get("kind") in words.KINDS else "STANDARD"
-
-
 async def _page(
     visit: Visit,
     location: AllowedLocation,
@@ -131,7 +127,7 @@ async def _page(
         "posts.html",
         visit=visit,
         location=location,
-        kind=_kind(form),
+        kind=post_form.kind_of(form),
         form=form,
         title=await visit.title(location),
         problems=problems.of(error, prefix),

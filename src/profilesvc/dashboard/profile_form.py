@@ -14,7 +14,7 @@ from profilesvc.dashboard import hours
 from profilesvc.dashboard.profile_fields import ADDRESS, FIELDS, Inputs, Part
 from profilesvc.dashboard.profile_lists import CATEGORY, LISTS, PREFIXES
 from profilesvc.domain import profiles
-from profilesvc.domain.errors import Problem, ServiceError, invalid_many
+from profilesvc.domain.errors import Problem, ServiceError, invalid_many, problems_in
 from profilesvc.domain.messages import normal
 
 _ORDER = (
@@ -82,18 +82,14 @@ class ProfileForm:
             try:
                 body[name] = part.value_of(self.inputs, self.stored)
             except ServiceError as error:
-                problems += _problems(error)
+                problems += problems_in(error)
         try:
             body = profiles.check(body)
         except ServiceError as error:
-            problems += _problems(error)
+            problems += problems_in(error)
         if problems:
             raise invalid_many(problems)
         return body
-
-
-def _problems(error: ServiceError) -> list[Problem]:
-    return [(one["in"], one["field"], one["problem"]) for one in error.details["errors"]]
 
 
 def _is_editable(part: Part, stored: JsonObject) -> bool:

@@ -2,9 +2,9 @@
 
 from quart import Blueprint, Response, request
 
-from profilesvc.api.request import current_services, quart_request, receive
+from profilesvc.api.request import current_services
 from profilesvc.dashboard import cookies, pages
-from profilesvc.dashboard.visits import local, require_own_origin
+from profilesvc.dashboard.visits import counted_by_address, local, require_own_origin
 from profilesvc.domain.request import current_request
 from profilesvc.language.choice import LANGUAGES, chosen
 
@@ -25,8 +25,7 @@ async def recognise() -> None:
 @blueprint.post("/language")
 async def select() -> Response:
     """Store the selected language in a cookie, because pages without a session have one too."""
-    services = current_services()
-    await receive(services, quart_request(), None, None)
+    services = await counted_by_address()
     require_own_origin(services)
     form = await request.form
     response = pages.redirect(local(form.get("next", "")))

@@ -1,14 +1,18 @@
-"""The pages that start and end a session: sign-in, callback and sign-out."""
+"""The pages that start and end a session: sign-in, callback and sign-out.
+
+`signing_in.py` is the client of the identity provider. The session is a user token in a cookie, which `visits.py` reads
+on each request.
+"""
 
 from urllib.parse import quote
 
 from quart import Blueprint, Response, current_app, request
 
-from profilesvc.api.request import current_services, quart_request, receive
+from profilesvc.api.request import current_services
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN
 from profilesvc.dashboard import cookies, pages
 from profilesvc.dashboard.signing_in import Attempt, Provider
-from profilesvc.dashboard.visits import Visit, local, view
+from profilesvc.dashboard.visits import Visit, counted_by_address, local, view
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import SECOND
 from profilesvc.services import oauth2
@@ -21,9 +25,8 @@ blueprint = Blueprint("session", __name__)
 
 
 async def _provider() -> Provider:
-    """Return the identity provider. Count the client by address, because it has no session yet."""
-    services, extensions = current_services(), current_app.extensions
-    await receive(services, quart_request(), None, None)
+    """Return the identity provider, after the client was counted."""
+    services, extensions = await counted_by_address(), current_app.extensions
     provider: Provider | None = extensions.get(_PROVIDER)
     if provider is None or provider.services is not services:  # the services are opened again at each start
         provider = extensions[_PROVIDER] = Provider(services)

@@ -7,14 +7,13 @@ from itertools import groupby
 from typing import Any
 
 from profilesvc.contract.json import JsonObject
+from profilesvc.dashboard.hours import DAYS, TO, clock, minutes_of
 from profilesvc.language import formats
 from profilesvc.language.texts import N_, Words, _, gettext
 
 NOTHING = N_("(nothing)")
 NANOS = 1_000_000_000  # of a unit of a price
-_TO = "\N{EN DASH}"
 _LINES, _WIDTH, _TEXT, _DEPTH = 12, 120, 1000, 3
-_DAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
 _FIELDS = Words(
     {
         "title": N_("Name"),
@@ -158,30 +157,30 @@ def _by_field(value: object, path: str) -> Iterable[str]:
 
 def _week(periods: list[JsonObject]) -> list[str]:
     """Group days with the same hours into one line. A day without a period is closed."""
-    hours: dict[str, list[str]] = {day: [] for day in _DAYS}
-    for one in sorted(periods, key=lambda one: _minutes(one.get("openTime"))):
-        until = f"{_clock(one.get('openTime'))}{_TO}{_clock(one.get('closeTime'))}"
-        later = one.get("closeDay", one["openDay"]) != one["openDay"] and _minutes(one.get("closeTime")) > 0
+    hours: dict[str, list[str]] = {day: [] for day in DAYS}
+    for one in sorted(periods, key=lambda one: minutes_of(one.get("openTime"))):
+        until = f"{clock(one.get('openTime'))}{TO}{clock(one.get('closeTime'))}"
+        later = one.get("closeDay", one["openDay"]) != one["openDay"] and minutes_of(one.get("closeTime")) > 0
         hours[one["openDay"]].append(f"{until} ({_day(one['closeDay'])})" if later else _midnight(one, until))
-    texts = [(_day(day), ", ".join(hours[day]) or _("closed")) for day in _DAYS]
+    texts = [(_day(day), ", ".join(hours[day]) or _("closed")) for day in DAYS]
     week = []
     for text, days in groupby(texts, key=lambda pair: pair[1]):
         names = [pair[0] for pair in days]
-        week.append(f"{names[0]}{_TO}{names[-1]} {text}" if len(names) > 1 else f"{names[0]} {text}")
+        week.append(f"{names[0]}{TO}{names[-1]} {text}" if len(names) > 1 else f"{names[0]} {text}")
     return week
 
 
 def _midnight(period: JsonObject, text: str) -> str:
     """Write 00:00 of the next day as 24:00."""
-    return text.replace(f"{_TO}00:00", f"{_TO}24:00") if period.get("closeDay") != period["openDay"] else text
+    return text.replace(f"{TO}00:00", f"{TO}24:00") if period.get("closeDay") != period["openDay"] else text
 
 
 def _special(period: JsonObject) -> str:
     days = [_date(period[side]) for side in ("startDate", "endDate") if period.get(side)]
-    dates = _TO.join(dict.fromkeys(days))
+    dates = TO.join(dict.fromkeys(days))
     if period.get("closed"):
         return f"{dates} {_('closed')}"
-    return f"{dates} {_clock(period.get('openTime'))}{_TO}{_clock(period.get('closeTime'))}"
+    return f"{dates} {clock(period.get('openTime'))}{TO}{clock(period.get('closeTime'))}"
 
 
 def _address(value: Any) -> list[str]:
@@ -219,15 +218,6 @@ def sentence(text: str) -> str:
     """Return `Happy hour` for `HAPPY_HOUR`."""
     words = text.replace("_", " ").strip()
     return words[:1].upper() + words[1:].lower()
-
-
-def _minutes(time: dict[str, int] | None) -> int:
-    return (time or {}).get("hours", 0) * 60 + (time or {}).get("minutes", 0)
-
-
-def _clock(time: dict[str, int] | None) -> str:
-    hours, minutes = divmod(_minutes(time), 60)
-    return f"{hours:02}:{minutes:02}"
 
 
 def _date(day: dict[str, int]) -> str:

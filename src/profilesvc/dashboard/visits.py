@@ -108,10 +108,18 @@ async def admit_visit(*, again: bool = False) -> Visit:
     return visit
 
 
-async def admit_if_signed_in() -> None:
-    """Admit the user of the session, if there is one, so that the error page has the navigation."""
+async def admit_if_signed_in() -> Visit | None:
+    """Admit the user of the session, if there is one, so that the page or the error page has the navigation."""
     with contextlib.suppress(ServiceError):
-        await admit_visit()
+        return await admit_visit()
+    return None
+
+
+async def counted_by_address() -> Services:
+    """Return the services, after the client was counted by its address, because it may have no session."""
+    services = current_services()
+    await receive(services, quart_request(), None, None)
+    return services
 
 
 def view(blueprint: Blueprint, rule: str, method: str = "GET", upload: Upload | None = None) -> Callable[[View], View]:

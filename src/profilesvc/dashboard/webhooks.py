@@ -57,7 +57,6 @@ async def live(visit: Visit, webhook_id: str) -> Response:
 @view(blueprint, "/webhooks/<webhook_id>", "POST")
 async def change(visit: Visit, webhook_id: str) -> Response:
     form = await request.form
-    await webhooks.get(visit.services, visit.caller, webhook_id)
     try:
         body = checked(WebhookChange, _values(form), "body")
         await webhooks.change(visit.services, visit.caller, webhook_id, body)
@@ -75,7 +74,6 @@ async def switch(visit: Visit, webhook_id: str) -> Response:
 
 @view(blueprint, "/webhooks/<webhook_id>/test", "POST")
 async def test(visit: Visit, webhook_id: str) -> Response:
-    await webhooks.get(visit.services, visit.caller, webhook_id)
     try:
         queued = await webhooks.test(visit.services, visit.caller, webhook_id)
     except ServiceError as error:
@@ -86,7 +84,6 @@ async def test(visit: Visit, webhook_id: str) -> Response:
 @view(blueprint, "/webhooks/<webhook_id>/recover", "POST")
 async def recover(visit: Visit, webhook_id: str) -> Response:
     """Send what was missed since a time, which the form has in UTC."""
-    await webhooks.get(visit.services, visit.caller, webhook_id)
     since = (await request.form).get("since", "")
     try:
         body = checked(WebhookRecover, {"since": f"{since}{':00' * (len(since) == _MINUTES)}Z"}, "body")
@@ -98,7 +95,6 @@ async def recover(visit: Visit, webhook_id: str) -> Response:
 
 @view(blueprint, "/webhooks/<webhook_id>/roll", "POST")
 async def roll(visit: Visit, webhook_id: str) -> Response:
-    await webhooks.get(visit.services, visit.caller, webhook_id)
     try:
         problems.require_confirmation("sure" in await request.form)
         rolled = await webhooks.roll(visit.services, visit.caller, webhook_id)
@@ -110,7 +106,6 @@ async def roll(visit: Visit, webhook_id: str) -> Response:
 
 @view(blueprint, "/webhooks/<webhook_id>/delete", "POST")
 async def delete(visit: Visit, webhook_id: str) -> Response:
-    await webhooks.get(visit.services, visit.caller, webhook_id)
     try:
         problems.require_confirmation("sure" in await request.form)
     except ServiceError as error:

@@ -149,6 +149,19 @@ def insert_by(dialect: str, table: Table) -> Insert:
     return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
 
 
+async def upsert(
+    session: AsyncSession,
+    table: Table,
+    values: Mapping[str, object],
+    where: ColumnElement[bool] | None = None,
+    **key: object,
+) -> bool:
+    """Insert a row, or change the one with this key. Return False if that is left as it is, because of `where`."""
+    insert = insert_into(session, table).values({**key, **values})
+    changed = insert.on_conflict_do_update(index_elements=list(key), set_=dict(values), where=where)
+    return (await session.execute(changed.returning(table.c[next(iter(key))]))).first() is not None
+
+
 class FastReader(Protocol):
     """A unit of reading."""
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from profilesvc.domain.time import DAY, HOUR, iso
 
-NEXT_HEARTBEAT_SECONDS = 3_600
+NEXT_HEARTBEAT_SECONDS = 3_600  # what the response to a heartbeat asks for
 ONLINE_FOR = 2 * HOUR
 OFFLINE_AFTER = DAY
 HISTORY = 30 * DAY
@@ -23,11 +23,11 @@ def state(last_heartbeat_at: int | None, now: int) -> State:
     return "online" if now - last_heartbeat_at <= ONLINE_FOR else "idle"
 
 
-ToldState = Literal["new", "never_connected", "online", "idle", "offline"]
-DOWN: tuple[ToldState, ...] = ("offline", "never_connected")
+ReportedState = Literal["new", "never_connected", "online", "idle", "offline"]
+DOWN: tuple[ReportedState, ...] = ("offline", "never_connected")
 
 
-def told_state(last_heartbeat_at: int | None, created_at: int, grace: int, now: int) -> ToldState:
+def reported_state(last_heartbeat_at: int | None, created_at: int, grace: int, now: int) -> ReportedState:
     """Return the state that events report: `offline` only after the grace, in milliseconds, of the key.
 
     A key without a heartbeat is `new` for 24 hours and the grace, then `never_connected`.

@@ -54,8 +54,13 @@ def problems_of(*checks: Callable[[], object]) -> list[Problem]:
         except ServiceError as error:
             if error.kind is not VALIDATION_ERROR:
                 raise
-            problems += [(entry["in"], entry["field"], entry["problem"]) for entry in error.details["errors"]]
+            problems += problems_in(error)
     return problems
+
+
+def problems_in(error: ServiceError) -> list[Problem]:
+    """Return the problems of a VALIDATION_ERROR."""
+    return [(entry["in"], entry["field"], entry["problem"]) for entry in error.details["errors"]]
 
 
 def invalid_many(problems: list[Problem]) -> ServiceError:

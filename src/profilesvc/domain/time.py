@@ -72,6 +72,11 @@ def iso(instant: int) -> str:
     return (_UTC_EPOCH + timedelta(milliseconds=instant)).isoformat(timespec="milliseconds") + "Z"
 
 
+def iso_or_none(instant: int | None) -> str | None:
+    """Return the instant as `iso` does, if there is one."""
+    return None if instant is None else iso(instant)
+
+
 def parse_iso(text: str) -> int:
     """Parse an RFC 3339 time to milliseconds.
 

@@ -116,13 +116,10 @@ async def _record(response: Response) -> Response:
         response = faulty
     shared = emulator()
     call: JsonObject = {"time": iso(shared.clock.now()), "method": request.method, "path": request.path}
-    call |= {"query": _recorded_query(), "body": await _recorded_body(), "status": response.status_code}
+    query = {} if request.blueprint == "consent" else request.args.to_dict()
+    call |= {"query": query, "body": await _recorded_body(), "status": response.status_code}
     shared.calls.append(call)
     return response
-
-
-def _recorded_query() -> object:
-    return {} if request.blueprint == "consent" else request.args.to_dict()
 
 
 async def _recorded_body() -> object:

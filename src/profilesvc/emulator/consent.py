@@ -19,7 +19,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from profilesvc import look
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.time import MINUTE, SECOND
-from profilesvc.emulator.errors import ApiError
+from profilesvc.emulator.errors import ApiError, error_info
 from profilesvc.emulator.state import emulator, login, now, switches
 from profilesvc.emulator.tables import EmulatorGrantRow, EmulatorLoginRow, EmulatorTokenRow
 
@@ -267,9 +267,5 @@ def require_scope() -> None:
         ApiError: 403.
     """
     if SCOPE not in login().scope.split():
-        detail = {
-            "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-            "reason": "ACCESS_TOKEN_SCOPE_INSUFFICIENT",
-            "domain": "googleapis.com",
-        }
+        detail = error_info("ACCESS_TOKEN_SCOPE_INSUFFICIENT")
         raise ApiError(403, "Request had insufficient authentication scopes.", detail)

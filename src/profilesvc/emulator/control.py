@@ -187,7 +187,11 @@ async def put_state() -> JsonObject:
                 setattr(await _require(session, EmulatorLocationRow, name), column, dump(value))
         for name, fields in change.posts.items():
             await _put_post(session, name, fields)
-        news = [await _updated(session, name) for name, value in change.google_updated.items() if value]
+        news = [
+            Change("GOOGLE_UPDATE", (await _require(session, EmulatorLocationRow, name)).account, name)
+            for name, value in change.google_updated.items()
+            if value
+        ]
         for name, review in change.reviews.items():
             news += await _change_review(session, name, review)
         g.switches = await load_switches(session)
@@ -252,10 +256,6 @@ def _change_post(row: EmulatorPostRow, fields: JsonObject) -> None:
     if state := merged.pop("state", None):
         row.verdict, row.review_ends, row.publish_at = state, 0, 0
     row.document = dump(merged)
-
-
-async def _updated(session: AsyncSession, name: str) -> Change:
-    return Change("GOOGLE_UPDATE", (await _require(session, EmulatorLocationRow, name)).account, name)
 
 
 async def _change_review(session: AsyncSession, name: str, review: JsonObject | None) -> list[Change]:

@@ -22,7 +22,6 @@ STATUS_NAMES = {
 }
 MISSING_VALUE, INVALID_VALUE, UNSUPPORTED = 2, 3, 1301  # 3 is a guess: no response with it has been recorded
 PHOTO_FETCH_FAILED = 1000
-_ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 
 
 class ApiError(Exception):
@@ -61,8 +60,7 @@ def failed_precondition(message: str) -> ApiError:
 def business(reason: str, **metadata: str) -> ApiError:
     """Return the error for a violated v1 rule. The domain is a guess, but clients only compare the reason."""
     domain = "mybusinessbusinessinformation.googleapis.com"
-    detail = {"@type": _ERROR_INFO, "reason": reason, "domain": domain}
-    return ApiError(400, INVALID, {**detail, "metadata": metadata})
+    return ApiError(400, INVALID, error_info(reason, domain, metadata=dict(metadata)))
 
 
 def post_error(code: int, field: str, message: str) -> ApiError:
@@ -70,6 +68,11 @@ def post_error(code: int, field: str, message: str) -> ApiError:
     detail = {"code": code, "field": field, "message": message}
     kind = "type.googleapis.com/google.mybusiness.v4.ValidationError"
     return ApiError(400, INVALID, {"@type": kind, "errorDetails": [detail]})
+
+
+def error_info(reason: str, domain: str = "googleapis.com", **more: JsonObject) -> JsonObject:
+    """Return the detail of an error that names its reason."""
+    return {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": domain, **more}
 
 
 class Limit(NamedTuple):
@@ -100,12 +103,11 @@ def quota_exceeded(service: str, limit: Limit, value: int) -> ApiError:
         "quota_unit": limit.unit,
         "consumer": "projects/1",
     }
-    detail = {"@type": _ERROR_INFO, "reason": "RATE_LIMIT_EXCEEDED", "domain": "googleapis.com", "metadata": metadata}
     message = (
         f"Quota exceeded for quota metric '{limit.name}' and limit '{limit.shown}' of service '{service}'"
         " for consumer 'project_number:1'."
     )
-    return ApiError(429, message, detail)
+    return ApiError(429, message, error_info("RATE_LIMIT_EXCEEDED", metadata=metadata))
 
 
 def snake(name: str) -> str:

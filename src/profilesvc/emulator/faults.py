@@ -10,10 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 from quart import Response
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.emulator.errors import ApiError
+from profilesvc.emulator.errors import ApiError, error_info
 
 _HUGE_CHUNK, _HUGE_CHUNKS = b"x" * 1_048_576, 12
-_ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 
 
 class FaultMatch(BaseModel):
@@ -101,7 +100,7 @@ class Fault(BaseModel):
     def _error(self) -> Response:
         details = [*self.details]
         if self.reason:
-            details.append({"@type": _ERROR_INFO, "reason": self.reason, "domain": "googleapis.com"})
+            details.append(error_info(self.reason))
         body = ApiError(self.status, self.message, *details).body()
         return Response(json.dumps(body), self.status, {"Content-Type": "application/json", **self.headers})
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 
 from profilesvc.contract.json import JsonObject
+from profilesvc.domain import profiles
 from profilesvc.emulator.errors import ApiError, bad_request
 from profilesvc.emulator.wire import camel
 
@@ -111,9 +112,7 @@ def _strings(place: JsonObject, field: str) -> list[str]:
         named = place.get("categories", {})
         every = [named.get("primaryCategory", {}), *named.get("additionalCategories", [])]
         return [category.get("name", "").rpartition("gcid:")[2] for category in every]
-    value: object = place
-    for name in field.split("."):
-        value = value.get(name) if isinstance(value, dict) else None
+    value = profiles.at(place, field)
     return [value] if isinstance(value, str) else []
 
 

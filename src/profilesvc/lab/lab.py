@@ -13,7 +13,7 @@ import httpx
 from profilesvc.client import SyncOptions
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.time import iso
-from profilesvc.lab.attached import Attached
+from profilesvc.lab.attached import Attached, location_of, target_of
 from profilesvc.lab.clients import Clients, fields_of, frozen_time
 from profilesvc.lab.embedded import Embedded
 from profilesvc.lab.guard import NeedsControl
@@ -53,7 +53,7 @@ class Lab(Plots):
         self._opened: list[httpx.BaseTransport] = []
         self._attached: Attached | None = None
         self._closed = self.in_block = False
-        self.url = target.target.rstrip("/") if embedded is None else embedded.url
+        self.url = target_of(target) if embedded is None else embedded.url
         # Only TLS needs the certificates, which take longer to load than a call.
         secure = self.url.startswith("https")
         self._tls = httpx.create_ssl_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -81,7 +81,7 @@ class Lab(Plots):
     @property
     def location(self) -> str:
         """The location of the notebooks: Harbour Coffee, Pier, or the configured one of a deployed service."""
-        return "locations/111" if self.embedded else f"locations/{self._target.location.removeprefix('locations/')}"
+        return "locations/111" if self.embedded else location_of(self._target)
 
     @property
     def business_id(self) -> int:

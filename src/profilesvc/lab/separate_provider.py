@@ -51,6 +51,3 @@ class EmbeddedProvider:
         transport = httpx.ASGITransport(app=self.app)
         async with httpx.AsyncClient(transport=transport, base_url=f"http://emulator{CONTROL}") as client:
             yield client
-
-    def stop(self) -> None:
-        """Do nothing, because the service stops it."""

@@ -4,12 +4,13 @@ from html import escape
 
 from profilesvc.contract.common import parse_timestamp
 from profilesvc.contract.json import JsonObject
+from profilesvc.lab.drawing import WIDTH, svg
 from profilesvc.lab.view import AMBER, GREEN, GREY, RED, View, columns, words
 
 # A sign for readers who do not see colours, and for periods that are too short for a name.
 _LOOKS = {"online": (GREEN, "●"), "idle": (AMBER, "◐"), "offline": (RED, "○")}
-_WIDTH, _BAR, _HEIGHT = 720, 30, 76
-_LETTER_WIDTH, _SIGN_WIDTH = 8, 14
+_BAR, _HEIGHT = 30, 76
+_LETTER, _SIGN = 8, 14
 
 
 def _short(time: str) -> str:
@@ -27,28 +28,23 @@ def timeline(history: list[JsonObject]) -> View:
         start, stop = parse_timestamp(period["from"]), parse_timestamp(period["to"])
         lasted = words(stop - start)
         rows.append((period["state"], _short(period["from"]), "to", _short(period["to"]), lasted))
-        left, width = ((value.total_seconds() / duration * _WIDTH) for value in (start - begin, stop - start))
+        left, width = ((value.total_seconds() / duration * WIDTH) for value in (start - begin, stop - start))
         shapes.append(_shape(str(period["state"]), left, width, " ".join(rows[-1])))
     ends = (
         f'<text x="0" y="64" fill="currentColor">{_short(history[0]["from"])}</text>'
-        f'<text x="{_WIDTH}" y="64" fill="currentColor" text-anchor="end">{_short(history[-1]["to"])}</text>'
+        f'<text x="{WIDTH}" y="64" fill="currentColor" text-anchor="end">{_short(history[-1]["to"])}</text>'
     )
     legend = "  ".join(f"{sign} {state}" for state, (_, sign) in _LOOKS.items())
-    ends += f'<text x="{_WIDTH / 2}" y="64" fill="currentColor" text-anchor="middle">{legend}</text>'
-    svg = (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="100%" style="max-width:{_WIDTH}px" role="img" '
-        f'font-family="sans-serif" font-size="13" xmlns="http://www.w3.org/2000/svg">'
-        f"<title>Connection, {_short(history[0]['from'])} to {_short(history[-1]['to'])} UTC</title>"
-        f"{''.join(shapes)}{ends}</svg>"
-    )
-    return View(columns(rows), svg)
+    ends += f'<text x="{WIDTH / 2}" y="64" fill="currentColor" text-anchor="middle">{legend}</text>'
+    title = f"Connection, {_short(history[0]['from'])} to {_short(history[-1]['to'])} UTC"
+    return View(columns(rows), svg(title, _HEIGHT, [*shapes, ends]))
 
 
 def _shape(state: str, left: float, width: float, tip: str) -> str:
     """Return a period as a coloured rectangle with a tooltip, and with the name or sign if it fits."""
     colour, sign = _LOOKS.get(state, (GREY, "?"))
     rect = f'<rect x="{left:.1f}" y="14" width="{max(width, 1):.1f}" height="{_BAR}" fill="{colour}"/>'
-    words_fit = width > (len(state) + 2) * _LETTER_WIDTH
-    text = f"{sign} {state}" if words_fit else sign if width > _SIGN_WIDTH else ""
+    words_fit = width > (len(state) + 2) * _LETTER
+    text = f"{sign} {state}" if words_fit else sign if width > _SIGN else ""
     label = f'<text x="{left + width / 2:.1f}" y="34" fill="#fff" text-anchor="middle">{escape(text)}</text>'
     return f"<g><title>{escape(tip)}</title>{rect}{label}</g>"

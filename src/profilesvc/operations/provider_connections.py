@@ -5,7 +5,7 @@ from typing import NamedTuple
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.contract.provider_connections import ProviderConnectionDisconnected
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.time import iso
+from profilesvc.domain.time import iso_or_none
 from profilesvc.provider.port import ProviderError
 from profilesvc.services import provider_connections
 from profilesvc.services.context import Services
@@ -35,7 +35,7 @@ async def listing(services: Services) -> list[ShownConnection]:
 
 
 def _shown(row: ProviderConnection, count: int) -> ShownConnection:
-    used = None if row.last_used_at is None else iso(row.last_used_at)
+    used = iso_or_none(row.last_used_at)
     return ShownConnection(row.id, row.owner_id, row.email, row.state, count, used, row.last_error)
 
 

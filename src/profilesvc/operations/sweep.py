@@ -18,7 +18,7 @@ from profilesvc.operations.alarms import OUTAGE, TOGETHER, Alarms
 from profilesvc.services import watching
 from profilesvc.services.context import Services
 from profilesvc.storage import watches
-from profilesvc.storage.watches import FIRST, Counted, Page, Place, Stale
+from profilesvc.storage.watches import FIRST, Page, Place, Stale
 
 log = logging.getLogger("profilesvc")
 PAUSES = (60.0, 60.0)  # seconds before the first sweep, and between sweeps
@@ -71,10 +71,13 @@ async def _sweep(services: Services) -> None:
         alarms = Alarms(services.clock, await watches.marks(session))
     now = alarms.step()
     if alarms.is_first_sweep:
-        await _adopt(services, now)
+        async for page in _pages(services):
+            async with services.storage.write() as session:  # none of the states before the events is news
+                await watches.adopt(session, page, now, now - OUTAGE)
     pages = []
     async for page in _pages(services):
-        pages.append((page, await _count(services, page, now)))
+        async with services.storage.read() as session:
+            pages.append((page, await watches.count(session, page, now, now - TOGETHER)))
         alarms.step()
     alarms.judge(watches.total(counted for _, counted in pages), now)
     for page, counted in pages:
@@ -85,13 +88,6 @@ async def _sweep(services: Services) -> None:
         await watches.mark(session, **alarms.changes)
 
 
-async def _adopt(services: Services, now: int) -> None:
-    """Adopt the states of keys that are older than the events, because none of them is news."""
-    async for page in _pages(services):
-        async with services.storage.write() as session:
-            await watches.adopt(session, page, now, now - OUTAGE)
-
-
 async def _pages(services: Services) -> AsyncIterator[Page]:
     after: Place | None = FIRST
     while after is not None:
@@ -100,11 +96,6 @@ async def _pages(services: Services) -> AsyncIterator[Page]:
             until = await watches.page_end(session, after, PAGE)
         yield after, until
         after = until
-
-
-async def _count(services: Services, page: Page, now: int) -> Counted:
-    async with services.storage.read() as session:
-        return await watches.count(session, page, now, now - TOGETHER)
 
 
 async def _publish(services: Services, page: Page, alarms: Alarms, now: int) -> None:

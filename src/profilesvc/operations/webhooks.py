@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.time import iso
+from profilesvc.domain.time import iso_or_none
 from profilesvc.services.context import Services
 from profilesvc.services.webhooks import KINDS
 from profilesvc.storage import channels, deliveries
@@ -24,7 +24,7 @@ class ShownWebhook(NamedTuple):
 
 
 def _shown(channel: Channel) -> ShownWebhook:
-    failing = None if channel.failing_since is None else iso(channel.failing_since)
+    failing = iso_or_none(channel.failing_since)
     state = "enabled" if channel.disabled_at is None else f"disabled: {channel.disabled_reason}"
     kind = "standard" if channel.kind == "webhook" else channel.kind
     return ShownWebhook(channel.id, channel.owner_id, kind, urlsplit(channel.target).netloc, state, failing)

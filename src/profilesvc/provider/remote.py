@@ -4,8 +4,8 @@ from urllib.parse import quote
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.location import Location
-from profilesvc.provider.port import ConsentHost, Login, ProviderError, QuotaStanding, Verification
-from profilesvc.provider.transport import IMPORT, LIST, WRITE, Api, Params, Request, Transport
+from profilesvc.provider.port import ConsentHost, Login, QuotaStanding, Verification
+from profilesvc.provider.transport import IMPORT, LIST, WRITE, Api, Params, Request, Transport, objects_of
 
 READ_MASK = ",".join(Location.model_fields)
 _INFORMATION: Api = "information"
@@ -59,13 +59,13 @@ class RemoteProvider:
         """Return the first 100 categories of a country whose names start with a text."""
         params = {"regionCode": region, "languageCode": language, "view": "BASIC", "filter": f"displayName={start}"}
         request = Request("categories", _INFORMATION, "GET", "/v1/categories", params=params)
-        return _categories(await self._transport.call(request))
+        return objects_of((await self._transport.call(request)).get("categories", []))
 
     async def categories_of(self, names: list[str], region: str, language: str) -> list[JsonObject]:
         """Return categories by name, with the kinds of hours and services that they offer."""
         params: Params = {"names": names, "regionCode": region, "languageCode": language, "view": "FULL"}
         request = Request("categories_of", _INFORMATION, "GET", "/v1/categories:batchGet", params=params)
-        return _categories(await self._transport.call(request))
+        return objects_of((await self._transport.call(request)).get("categories", []))
 
     async def patch_location(self, name: str, body: JsonObject, update_mask: list[str]) -> JsonObject:
         """Change the fields in the mask."""
@@ -144,18 +144,6 @@ class RemoteProvider:
     async def aclose(self) -> None:
         """Release connections."""
         await self._transport.aclose()
-
-
-def _categories(document: JsonObject) -> list[JsonObject]:
-    """Return the categories of a response.
-
-    Raises:
-        ProviderError: It has something else.
-    """
-    found = document.get("categories", [])
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-        raise ProviderError("unavailable", retryable=True, provider_message="response has an invalid list")
-    return found
 
 
 def _path(account: str, location: str, collection: str, ident: str | None = None) -> str:

@@ -164,7 +164,7 @@ class Transport:
         seen: set[str] = set()
         while True:
             page = await self._with_retries(request, deadline)
-            items += _items(page.get(name, []))
+            items += objects_of(page.get(name, []))
             token = page.get("nextPageToken")
             if not token:
                 return items
@@ -276,7 +276,12 @@ def _pause(state: RetryCallState) -> float:
     return max(_full_jitter(state), retry_after or 0)
 
 
-def _items(value: object) -> list[JsonObject]:
+def objects_of(value: object) -> list[JsonObject]:
+    """Return a list of objects.
+
+    Raises:
+        ProviderError: It is something else.
+    """
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise ProviderError("unavailable", retryable=True, provider_message="response has an invalid list")
     return value

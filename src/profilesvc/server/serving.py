@@ -140,11 +140,10 @@ class Server(uvicorn.Server):
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.listen(self.config.backlog)  # uvloop would not report an error
         return await asyncio.get_running_loop().create_server(
-            self._protocol, sock=listener, backlog=self.config.backlog
+            lambda: Protocol(self.config, self.server_state, self.lifespan.state),
+            sock=listener,
+            backlog=self.config.backlog,
         )
-
-    def _protocol(self) -> Protocol:
-        return Protocol(self.config, self.server_state, self.lifespan.state)
 
     def _check_connections(self) -> None:
         loop = asyncio.get_running_loop()

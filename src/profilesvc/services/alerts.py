@@ -31,12 +31,11 @@ from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
 from profilesvc.storage import channels, deliveries, users
 from profilesvc.storage.channels import Channel
+from profilesvc.storage.columns import number_of
 
 KINDS = ("email",)
 CONFIRM_WITHIN = 3 * DAY
 _NONCE_BYTES = 24
-_LARGEST = 2**63 - 1
-_DIGITS = len(str(_LARGEST))  # Python does not convert texts of any length
 _UNKNOWN_LINK = "link; it may be of an address that was deleted"
 
 
@@ -282,10 +281,8 @@ async def unsubscribe(services: Services, row: Channel) -> None:
 async def _named(services: Services, address: str) -> Channel | None:
     """Return the address with an owner and a number such as 1-2."""
     owner, _, number = address.partition("-")
-    if not all(text.isdecimal() and len(text) <= _DIGITS and int(text) <= _LARGEST for text in (owner, number)):
-        return None
     async with services.storage.read() as session:
-        return await channels.find(session, int(owner), int(number), KINDS)
+        return await channels.find(session, number_of(owner), number_of(number), KINDS)
 
 
 def _is_equal(sent: str, digest: str) -> bool:
@@ -310,8 +307,7 @@ def _columns(settings: AlertSettings) -> dict[str, str]:
 
 
 async def _own(session: Executor, caller: Caller, alert_id: str) -> Channel:
-    number = int(alert_id) if alert_id.isascii() and alert_id.isdecimal() and len(alert_id) < 19 else 0
-    row = await channels.find(session, caller.owner_id, number, KINDS)
+    row = await channels.find(session, caller.owner_id, number_of(alert_id), KINDS)
     if row is None:
         raise missing("alert")
     return row

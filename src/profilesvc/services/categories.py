@@ -3,9 +3,8 @@
 from dataclasses import dataclass, field
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import AllowedLocation, Services
-from profilesvc.services.provider_errors import provider_failure
+from profilesvc.services.provider_errors import raising_provider_failure
 from profilesvc.services.provider_logins import provider_at
 
 SHOWN = 20  # of a search
@@ -31,11 +30,9 @@ async def search(services: Services, location: AllowedLocation, profile: JsonObj
     start = " ".join(start.replace('"', " ").split())[:LONGEST]
     if not start:
         return {}
-    try:
+    with raising_provider_failure():
         remote = await provider_at(services, location)
         found = await remote.categories(region_of(profile), _LANGUAGE, start)
-    except ProviderError as error:
-        raise provider_failure(error) from error
     return dict(sorted(_names(found).items(), key=lambda pair: pair[1])[:SHOWN])
 
 
@@ -47,11 +44,9 @@ async def offered(services: Services, location: AllowedLocation, profile: JsonOb
     """
     if not names:
         return Offered()
-    try:
+    with raising_provider_failure():
         remote = await provider_at(services, location)
         found = await remote.categories_of(names, region_of(profile), _LANGUAGE)
-    except ProviderError as error:
-        raise provider_failure(error) from error
     hours, kinds = dict[str, str](), dict[str, str]()
     for one in found:
         hours |= {kind["hoursTypeId"]: _label(kind, "hoursTypeId") for kind in one.get("moreHoursTypes") or []}

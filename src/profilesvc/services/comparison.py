@@ -13,7 +13,7 @@ from profilesvc.services import drift
 from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Services
 from profilesvc.services.locations import keep, load
-from profilesvc.services.provider_errors import provider_failure
+from profilesvc.services.provider_errors import raising_provider_failure
 from profilesvc.services.provider_logins import provider_at
 from profilesvc.services.sync import checked, require_syncable
 
@@ -25,15 +25,13 @@ async def compare(services: Services, location: AllowedLocation) -> SyncComparis
         ServiceError: PROVIDER_API_ERROR.
     """
     row, now = await load(services, location), services.clock.now()
-    try:
+    with raising_provider_failure():
         remote = await provider_at(services, location)
         provider = await remote.location(location.name)
         source = json.loads(row.source or "{}")
         filtered = profiles.filtered_leaves(source, location.plan.syncable)
         found = profiles.differences(source, provider, filtered)
         edits = await _edits(remote, location, provider) if found else NO_EDITS
-    except ProviderError as error:
-        raise provider_failure(error) from error
     await keep(services, location, provider, now)
     await drift.note(services, location, row, provider)
     with contextlib.suppress(ProviderError):  # the background check reads it later
@@ -70,11 +68,9 @@ async def preview(services: Services, location: AllowedLocation, body: JsonObjec
     row = require_syncable(await load(services, location))
     changed, unchanged = list[str](), list[str]()
     if push.sendable:
-        try:
+        with raising_provider_failure():
             remote = await provider_at(services, location)
             patch = profiles.plan_patch(await remote.location(row.name), push.sendable)
-        except ProviderError as error:
-            raise provider_failure(error) from error
         changed, unchanged = patch.changed, patch.unchanged
     reasons = profiles.filter_reasons(body, location.plan.syncable)
     return SyncPreview(

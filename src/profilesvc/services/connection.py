@@ -19,7 +19,7 @@ from profilesvc.contract.json import JsonObject
 from profilesvc.domain import connection as rules
 from profilesvc.domain.domains import domain_allowed, site_host
 from profilesvc.domain.request import current_request
-from profilesvc.domain.time import iso
+from profilesvc.domain.time import iso_or_none
 from profilesvc.services import origins
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Prefetch, Services, deactivated
@@ -93,7 +93,7 @@ def _fields(key: Watched, now: int) -> JsonObject:
     mismatch, last_seen = is_mismatch(key, now), key.last_heartbeat_at
     return {
         "connection_status": rules.state(last_seen, now),
-        "last_heartbeat_at": None if last_seen is None else iso(last_seen),
+        "last_heartbeat_at": iso_or_none(last_seen),
         "plugin_version": key.plugin_version,
         "wp_version": key.wp_version,
         "php_version": key.php_version,

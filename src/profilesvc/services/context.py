@@ -99,7 +99,7 @@ class Services:
 
     @cached_property
     def beats(self) -> Batches[Beat]:
-        """The queue of heartbeats; those that arrive together share a commit."""
+        """The queue of heartbeats; those that arrive together share a commit by the statements of `recording`."""
         return Batches(self.storage, recording)
 
     @cached_property

@@ -4,7 +4,6 @@ import json
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.contract.common import parse_timestamp
 from profilesvc.contract.errors import CONFLICT, NOT_FOUND
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.keys import SECRET_WARNING, KeyCreate, KeyCreated, KeyRoll, KeyRolled
@@ -12,7 +11,7 @@ from profilesvc.domain.domains import allowed_domains
 from profilesvc.domain.errors import Problem, ServiceError, invalid, invalid_many, problems_of
 from profilesvc.domain.keys import clean_name, new_client_id, new_secret, secret_digest
 from profilesvc.domain.permissions import ALL, grant
-from profilesvc.domain.time import SECOND, iso, parse_iso
+from profilesvc.domain.time import SECOND, iso, iso_or_none, parse_iso
 from profilesvc.services import audit
 from profilesvc.services.access import missing, own_key, require_location
 from profilesvc.services.context import Caller, Rendered, Services
@@ -65,7 +64,7 @@ async def create(services: Services, caller: Caller, body: KeyCreate) -> KeyCrea
         created_at=iso(new.created_at),
         warning=SECRET_WARNING,
         permissions=grant(ALL, body.permissions),
-        expires_at=None if new.expires_at is None else iso(new.expires_at),
+        expires_at=iso_or_none(new.expires_at),
     )
 
 
@@ -134,7 +133,6 @@ def _expiry(text: str | None, now: int) -> int | None:
     if text is None:
         return None
     try:
-        parse_timestamp(text)
         expires_at = parse_iso(text)
     except ValueError:
         raise invalid("body", "expires_at", "must be an RFC 3339 time such as 2027-01-02T03:04:05Z") from None

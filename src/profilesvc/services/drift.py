@@ -74,12 +74,5 @@ def _of_google(profile: JsonObject, updated: JsonObject) -> list[JsonObject]:
     """Return the fields that the provider shows consumers with another value; those in review are the owner's own."""
     shown, pending = updated.get("location") or {}, set(str(updated.get("pendingMask") or "").split(","))
     paths = [path for path in str(updated.get("diffMask") or "").split(",") if path and path not in pending]
-    values = [(path, _at(profile, path), _at(shown, path)) for path in sorted(paths)]
+    values = [(path, profiles.at(profile, path), profiles.at(shown, path)) for path in sorted(paths)]
     return [{"field": path, "source": ours, "provider": theirs} for path, ours, theirs in values if ours != theirs]
-
-
-def _at(document: JsonObject, path: str) -> object:
-    value: object = document
-    for name in path.split("."):
-        value = value.get(name) if isinstance(value, dict) else None
-    return value

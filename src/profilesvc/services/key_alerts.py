@@ -1,9 +1,8 @@
 """How the site of a key is watched: its grace, and until when alerts are snoozed."""
 
 from profilesvc.contract.alerts import KeyAlerts, KeyAlertsChange
-from profilesvc.contract.common import parse_timestamp
 from profilesvc.domain.errors import invalid
-from profilesvc.domain.time import DAY, iso, parse_iso
+from profilesvc.domain.time import DAY, iso_or_none, parse_iso
 from profilesvc.services.access import missing, own_key
 from profilesvc.services.context import Caller, Services
 from profilesvc.storage import keys, watches
@@ -46,7 +45,6 @@ def _snooze(text: str | None, now: int) -> int | None:
     if text is None:
         return None
     try:
-        parse_timestamp(text)
         until = parse_iso(text)
     except ValueError:
         raise invalid("body", "snoozed_until", "must be an RFC 3339 time such as 2027-01-02T03:04:05Z") from None
@@ -56,4 +54,4 @@ def _snooze(text: str | None, now: int) -> int | None:
 
 
 def _shown(client_id: str, grace: int, until: int | None) -> KeyAlerts:
-    return KeyAlerts(client_id=client_id, grace_seconds=grace, snoozed_until=None if until is None else iso(until))
+    return KeyAlerts(client_id=client_id, grace_seconds=grace, snoozed_until=iso_or_none(until))

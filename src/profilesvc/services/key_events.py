@@ -6,7 +6,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import EventType, KeyChanged
 from profilesvc.contract.keys import KeyDetails, KeyEntry
-from profilesvc.domain.time import iso
+from profilesvc.domain.time import iso, iso_or_none
 from profilesvc.services import events
 from profilesvc.services.context import Services
 from profilesvc.storage import keys
@@ -27,10 +27,10 @@ def entry(row: ListedKey, now: int) -> KeyEntry:
         assigned_location_id=row.location_name,
         primary_domain=row.primary_domain,
         created_at=iso(row.created_at),
-        last_used_at=None if row.last_used_at is None else iso(row.last_used_at),
+        last_used_at=iso_or_none(row.last_used_at),
         status=_status(row, now),
         deactivation_reason=row.hold_reason,
-        expires_at=None if row.expires_at is None else iso(row.expires_at),
+        expires_at=iso_or_none(row.expires_at),
     )
 
 
@@ -39,7 +39,7 @@ def details(row: ListedKey, retiring_until: int | None, now: int) -> KeyDetails:
     return KeyDetails(
         **entry(row, now).model_dump(),
         allowed_domains=domains_of(row.allowed_domains),
-        previous_secret_expires_at=None if retiring_until is None else iso(retiring_until),
+        previous_secret_expires_at=iso_or_none(retiring_until),
     )
 
 

@@ -21,7 +21,7 @@ from profilesvc.provider.port import ProviderError, Verification
 from profilesvc.services import drift, events, mirrors
 from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
-from profilesvc.services.provider_errors import provider_failure
+from profilesvc.services.provider_errors import raising_provider_failure
 from profilesvc.services.provider_logins import provider_at
 from profilesvc.services.users import find_user
 from profilesvc.storage import feed, locations, provider_connections, sync, users
@@ -146,11 +146,9 @@ async def refresh_verification(services: Services, location: AllowedLocation) ->
         ServiceError: RATE_LIMITED, PROVIDER_API_ERROR.
     """
     await services.limiter.verification(location.name)
-    try:
+    with raising_provider_failure():
         remote = await provider_at(services, location)
         current = await remote.verification(location.name)
-    except ProviderError as error:
-        raise provider_failure(error) from error
     return await store_verification(services, location, current)
 
 
@@ -216,11 +214,8 @@ async def import_account(services: Services, email: str, account: str) -> list[s
     """
     async with services.storage.read() as session:
         user = await find_user(session, email)
-    try:
-        with in_background():
-            imported = [await _read(services, profile) for profile in await services.provider.locations(account)]
-    except ProviderError as error:
-        raise provider_failure(error) from error
+    with raising_provider_failure(), in_background():
+        imported = [await _read(services, profile) for profile in await services.provider.locations(account)]
     async with services.storage.write() as session:
         for profile, state in imported:
             await _import_one(services, session, user.id, {"account": account, **state}, profile)

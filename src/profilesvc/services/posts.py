@@ -24,7 +24,7 @@ from profilesvc.services.access import missing, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Prefetch, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey, run_once
 from profilesvc.services.page_tokens import seal, unseal
-from profilesvc.services.provider_errors import provider_failure
+from profilesvc.services.provider_errors import provider_failure, raising_provider_failure
 from profilesvc.services.provider_logins import provider_at, require_kept
 from profilesvc.storage import posts
 from profilesvc.storage.events import NewEvent
@@ -261,10 +261,8 @@ async def _find(services: Services, location: AllowedLocation, post_id: str) -> 
         existing = await posts.find(session, location.owner_id, location.name, post_id)
     if existing is not None or not location.plan.posts:
         return existing
-    try:
+    with raising_provider_failure():
         await reread(services, location)
-    except ProviderError as error:
-        raise provider_failure(error) from error
     async with services.storage.read() as session:
         return await posts.find(session, location.owner_id, location.name, post_id)
 

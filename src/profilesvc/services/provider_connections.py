@@ -21,20 +21,20 @@ from profilesvc.contract.provider_connections import (
 )
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.request import in_background
-from profilesvc.domain.time import DAY, HOUR, MINUTE, iso
+from profilesvc.domain.time import DAY, HOUR, MINUTE, iso, iso_or_none
 from profilesvc.provider.port import ProviderError
 from profilesvc.services import audit, events, feed
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.holds import fit_plan, hold
 from profilesvc.services.locations import assign_within_plan, store_imported
-from profilesvc.services.provider_errors import provider_failure
+from profilesvc.services.provider_errors import raising_provider_failure
 from profilesvc.services.provider_logins import consents, page_of, provider_of, purpose
 from profilesvc.storage import holds, locations, users
 from profilesvc.storage import provider_connections as table
+from profilesvc.storage.columns import number_of
 from profilesvc.storage.provider_connections import ProviderConnection
 
-_LARGEST = 2**63 - 1
 _REVOKE_PAUSES = (MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY)  # between attempts to withdraw a consent
 log = logging.getLogger("profilesvc")
 
@@ -56,9 +56,9 @@ def _entry(services: Services, row: ProviderConnection, count: int) -> ProviderC
             "scopes": row.scopes.split(),
             "locations": count,
             "created_at": iso(row.created_at),
-            "last_used_at": None if row.last_used_at is None else iso(row.last_used_at),
+            "last_used_at": iso_or_none(row.last_used_at),
             "last_error": row.last_error,
-            "last_error_at": None if row.last_error_at is None else iso(row.last_error_at),
+            "last_error_at": iso_or_none(row.last_error_at),
             "reconnect_url": page_of(services),
         }
     )
@@ -70,10 +70,8 @@ async def own(services: Services, caller: Caller, connection_id: str) -> tuple[P
     Raises:
         ServiceError: NOT_FOUND, also for another owner's connection and for one that is disconnected.
     """
-    digits = connection_id if connection_id.isascii() and connection_id.isdecimal() else ""
-    is_number = 0 < len(digits) <= len(str(_LARGEST)) and int(digits) <= _LARGEST
     async with services.storage.read() as session:
-        row = await table.find(session, caller.owner_id, int(connection_id)) if is_number else None
+        row = await table.find(session, caller.owner_id, number_of(connection_id))
         if row is None or row.state == "disconnected":
             raise missing("connection")
         return row, (await table.counts(session, caller.owner_id)).get(row.id, 0)
@@ -113,12 +111,10 @@ async def get(services: Services, caller: Caller, connection_id: str) -> Provide
 
 async def _found(services: Services, row: ProviderConnection) -> list[tuple[JsonObject, list[JsonObject]]]:
     """Return the accounts that a login sees, each with the profiles of its locations."""
-    try:
+    with raising_provider_failure():
         provider = provider_of(services, row)
         accounts = await provider.accounts()
         return [(account, await provider.locations(account["name"])) for account in accounts]
-    except ProviderError as error:
-        raise provider_failure(error) from error
 
 
 def _location(account: str, profile: JsonObject, owners: dict[str, int], owner_id: int) -> FoundLocation:

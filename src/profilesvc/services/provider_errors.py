@@ -1,8 +1,10 @@
 """Translate errors of the provider to errors for the caller."""
 
+import contextlib
 import math
+from collections.abc import Iterator
 
-from profilesvc.contract.errors import PROVIDER_API_ERROR
+from profilesvc.contract.errors import NOT_FOUND, PROVIDER_API_ERROR
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.errors import ServiceError
 from profilesvc.provider.port import ProviderError
@@ -47,3 +49,14 @@ def provider_failure(error: ProviderError) -> ServiceError:
     message = message if message.endswith(".") else f"{message}."
     wait = None if error.retry_after is None else max(1, math.ceil(error.retry_after))
     return ServiceError(PROVIDER_API_ERROR, message, retry_after=wait, **details)
+
+
+@contextlib.contextmanager
+def raising_provider_failure(not_found: str = "") -> Iterator[None]:
+    """Raise the result of `provider_failure` in place of the error, or NOT_FOUND with the message `not_found`."""
+    try:
+        yield
+    except ProviderError as error:
+        if not_found and error.not_found:
+            raise ServiceError(NOT_FOUND, not_found) from error
+        raise provider_failure(error) from error

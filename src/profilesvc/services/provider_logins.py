@@ -92,10 +92,6 @@ def ended(services: Services) -> ProviderError:
     )
 
 
-def _lease(row: ProviderConnection) -> str:
-    return f"login {row.id} of {row.owner_id}"
-
-
 @dataclass(frozen=True)
 class _Login:
     """A connected login, as the provider's client uses it."""
@@ -115,7 +111,8 @@ class _Login:
         services, row = self.services, self.row
         async with AsyncExitStack() as stack:
             with suppress(ServiceError):  # a database that is read-only has no leases
-                await stack.enter_async_context(services.storage.leases.hold(_lease(row), _PATIENCE_SECONDS))
+                name = f"login {row.id} of {row.owner_id}"
+                await stack.enter_async_context(services.storage.leases.hold(name, _PATIENCE_SECONDS))
             async with services.storage.read() as session:
                 current = await table.find(session, row.owner_id, row.id)
             if current is None or current.state != "active":

@@ -7,7 +7,6 @@ import orjson
 
 from profilesvc.contract.common import review_id as checked_id
 from profilesvc.contract.common import without_account
-from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.contract.events import EventType, ReplyChanged
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.reviews import MAX_PAGE_SIZE, ReplyDeleted, ReviewListQuery
@@ -18,7 +17,7 @@ from profilesvc.services import events, mirrors, review_news
 from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Rendered, Services
 from profilesvc.services.page_tokens import seal, unseal
-from profilesvc.services.provider_errors import provider_failure
+from profilesvc.services.provider_errors import raising_provider_failure
 from profilesvc.services.provider_logins import provider_at, require_kept
 
 _ANY = re.compile(r".+", re.DOTALL)
@@ -37,11 +36,9 @@ async def list_page(services: Services, location: AllowedLocation, query: Review
     token = unseal(services, location, list_name, query.pageToken, _ANY) if query.pageToken else ""
     require_plan(location, "reviews")
     size = min(query.pageSize, MAX_PAGE_SIZE)
-    try:
+    with raising_provider_failure():
         page = await _listed(services, location, size, token, query.orderBy)
         reviews = _page(location, page.get("reviews", []))
-    except ProviderError as error:
-        raise provider_failure(error) from error
     following = page.get("nextPageToken")
     sealed = seal(services, location, list_name, following) if isinstance(following, str) and following else ""
     if not token and query.orderBy == _LAST_CHANGED_FIRST:
@@ -94,15 +91,13 @@ async def get(services: Services, location: AllowedLocation, review_id: str) -> 
         ServiceError: PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR, in this order.
     """
     require_plan(location, "reviews")
-    try:
+    with raising_provider_failure("There is no such review."):
         document = await mirrors.find(services, location, review_id)
         if document is None:
             remote, started = await provider_at(services, location), services.clock.now()
             document = await remote.review(location.account, location.name, review_id)
             await _keep(services, location, document, started, review_id)
         review = _ours(location, document)
-    except ProviderError as error:
-        raise _failure(error, "There is no such review.") from error
     return Rendered(orjson.dumps(review))
 
 
@@ -114,11 +109,9 @@ async def reply(services: Services, location: AllowedLocation, review_id: str, b
     """
     comment = check_reply(body)
     require_plan(location, "reviews")
-    try:
+    with raising_provider_failure("There is no such review."):
         remote = await provider_at(services, location)
         document = await remote.reply(location.account, location.name, review_id, comment)
-    except ProviderError as error:
-        raise _failure(error, "There is no such review.") from error
     await _publish(services, location, review_id, document)
     return Rendered(orjson.dumps(document))
 
@@ -130,11 +123,9 @@ async def delete_reply(services: Services, location: AllowedLocation, review_id:
         ServiceError: PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR, in this order.
     """
     require_plan(location, "reviews")
-    try:
+    with raising_provider_failure("There is no such review, or it has no reply."):
         remote = await provider_at(services, location)
         await remote.delete_reply(location.account, location.name, review_id)
-    except ProviderError as error:
-        raise _failure(error, "There is no such review, or it has no reply.") from error
     await _publish(services, location, review_id, None)
     return ReplyDeleted()
 
@@ -167,7 +158,3 @@ def _ours(location: AllowedLocation, document: JsonObject) -> JsonObject:
 
 def _unreadable() -> ProviderError:
     return ProviderError("unavailable", retryable=True, provider_message="unreadable review")
-
-
-def _failure(error: ProviderError, missing: str) -> ServiceError:
-    return ServiceError(NOT_FOUND, missing) if error.not_found else provider_failure(error)

@@ -88,7 +88,13 @@ async def run(
     The same `key` does nothing twice. What is left when the time is up, or after three failures in a row, is not
     tried; another request goes on with it.
     """
-    return await _in_turn(services, sites, lambda site: _one(services, caller, act, site, key))
+
+    async def do(site: SiteView, location: AllowedLocation) -> list[str]:
+        if act == "sync":
+            return await _sync(services, caller, location, key)
+        return await _change_keys(services, caller, act, site, location, key)
+
+    return await _in_turn(services, caller, sites, do)
 
 
 async def post(
@@ -96,15 +102,11 @@ async def post(
 ) -> list[Outcome]:
     """Create a post at each location in turn, and return what happened to each, as `run` does."""
 
-    async def create(site: SiteView) -> Outcome:
-        try:
-            location = await access.require_location(services, caller, site.row.name)
-            await posts.create(services, caller, location, document, key)
-        except ServiceError as error:
-            return Outcome(site.row.name, error=error)
-        return Outcome(site.row.name, [])
+    async def create(_: SiteView, location: AllowedLocation) -> list[str]:
+        await posts.create(services, caller, location, document, key)
+        return []
 
-    return await _in_turn(services, sites, create)
+    return await _in_turn(services, caller, sites, create)
 
 
 async def draft(
@@ -112,27 +114,24 @@ async def draft(
 ) -> list[Outcome]:
     """Store a draft of a post for each location in turn, or schedule it, and return what happened to each."""
 
-    async def save(site: SiteView) -> Outcome:
+    async def save(_: SiteView, location: AllowedLocation) -> list[str]:
         async def once(claim: Claim | None) -> Rendered:
             ident = await drafts.save(services, location, kept.fields, kept.document, kept.due)
-            if claim is not None:
-                async with services.storage.write() as session:
-                    await claim.finish(session, 201, orjson.dumps(ident))
-            return Rendered(orjson.dumps(ident))
+            return await _finished(services, claim, 201, orjson.dumps(ident))
 
-        try:
-            location = await access.require_location(services, caller, site.row.name)
-            await idempotency.run_once(services, caller, ("drafts", location), key, once)
-        except ServiceError as error:
-            return Outcome(site.row.name, error=error)
-        return Outcome(site.row.name, [])
+        await idempotency.run_once(services, caller, ("drafts", location), key, once)
+        return []
 
-    return await _in_turn(services, sites, save)
+    return await _in_turn(services, caller, sites, save)
 
 
 async def _in_turn(
-    services: Services, sites: Sequence[SiteView], do: Callable[[SiteView], Awaitable[Outcome]]
+    services: Services,
+    caller: Caller,
+    sites: Sequence[SiteView],
+    do: Callable[[SiteView, AllowedLocation], Awaitable[list[str]]],
 ) -> list[Outcome]:
+    """Do something to each location, which returns the names of what it changed."""
     outcomes: list[Outcome] = []
     failures, until = 0, time.monotonic() + SECONDS
     for site in sites[:MOST]:
@@ -140,23 +139,15 @@ async def _in_turn(
         if failures >= _FAILURES or time.monotonic() > until:
             outcomes.append(Outcome(site.row.name))
             continue
-        outcome = await do(site)
+        try:
+            location = await access.require_location(services, caller, site.row.name)
+            outcome = Outcome(site.row.name, await do(site, location))
+        except ServiceError as error:
+            outcome = Outcome(site.row.name, error=error)
         outcomes.append(outcome)
         is_busy = outcome.error is not None and outcome.error.kind.status >= RATE_LIMITED.status
         failures = failures + 1 if is_busy else 0
     return outcomes
-
-
-async def _one(services: Services, caller: Caller, act: Act, site: SiteView, key: IdempotencyKey) -> Outcome:
-    try:
-        location = await access.require_location(services, caller, site.row.name)
-        run = _sync if act == "sync" else _keys_of(act, site)
-        return Outcome(site.row.name, await run(services, caller, location, key))
-    except ServiceError as error:
-        return Outcome(site.row.name, error=error)
-
-
-_Run = Callable[[Services, Caller, AllowedLocation, IdempotencyKey], Awaitable[list[str]]]
 
 
 async def _sync(services: Services, caller: Caller, location: AllowedLocation, key: IdempotencyKey) -> list[str]:
@@ -165,30 +156,33 @@ async def _sync(services: Services, caller: Caller, location: AllowedLocation, k
     return list(orjson.loads(result.data)["fieldsUpdated"])
 
 
-def _keys_of(act: Act, site: SiteView) -> _Run:
-    """Return how to pause or resume the keys of a location, once."""
+async def _change_keys(
+    services: Services, caller: Caller, act: Act, site: SiteView, location: AllowedLocation, key: IdempotencyKey
+) -> list[str]:
+    """Pause or resume the keys of a location, once."""
 
-    async def run(services: Services, caller: Caller, location: AllowedLocation, key: IdempotencyKey) -> list[str]:
-        async def once(claim: Claim | None) -> Rendered:
-            changed = []
-            for view in site.keys:
-                if act == "pause":
-                    await keys.deactivate(services, view.row.client_id, "user_requested", caller=caller)
-                elif view.row.hold_reason == "user_requested":
-                    await keys.reactivate_own(services, caller, view.row.client_id)
-                else:
-                    continue
-                changed.append(view.row.name)
-            data = orjson.dumps(changed)
-            if claim is not None:
-                async with services.storage.write() as session:
-                    await claim.finish(session, 200, data)
-            return Rendered(data)
+    async def once(claim: Claim | None) -> Rendered:
+        changed = []
+        for view in site.keys:
+            if act == "pause":
+                await keys.deactivate(services, view.row.client_id, "user_requested", caller=caller)
+            elif view.row.hold_reason == "user_requested":
+                await keys.reactivate_own(services, caller, view.row.client_id)
+            else:
+                continue
+            changed.append(view.row.name)
+        return await _finished(services, claim, 200, orjson.dumps(changed))
 
-        done = await idempotency.run_once(services, caller, (act, location), key, once)
-        return list(orjson.loads(done.data))
+    done = await idempotency.run_once(services, caller, (act, location), key, once)
+    return list(orjson.loads(done.data))
 
-    return run
+
+async def _finished(services: Services, claim: Claim | None, status: int, data: bytes) -> Rendered:
+    """Store the response of an operation that has its own transactions."""
+    if claim is not None:
+        async with services.storage.write() as session:
+            await claim.finish(session, status, data)
+    return Rendered(data)
 
 
 def selected(sites: Sequence[SiteView], ids: Sequence[str]) -> list[SiteView]:

@@ -18,13 +18,12 @@ from profilesvc.domain import profiles, updates
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import iso
-from profilesvc.provider.port import ProviderError
 from profilesvc.services import audit, idempotency, sync
 from profilesvc.services.access import missing, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey
 from profilesvc.services.locations import title_of
-from profilesvc.services.provider_errors import provider_failure
+from profilesvc.services.provider_errors import raising_provider_failure
 from profilesvc.services.provider_logins import provider_at
 from profilesvc.storage import sync as table
 from profilesvc.storage.locations import LocationState
@@ -50,11 +49,9 @@ async def read(services: Services, location: AllowedLocation) -> Rendered:
     Raises:
         ServiceError: PROVIDER_API_ERROR.
     """
-    try:
+    with raising_provider_failure():
         remote = await provider_at(services, location)
         updated = await remote.google_updated(location.name)
-    except ProviderError as error:
-        raise provider_failure(error) from error
     masks = {name: ",".join(updates.paths(updated.get(name))) for name in ("diffMask", "pendingMask")}
     return Rendered(orjson.dumps({"location": updated.get("location") or {}, **masks}))
 
@@ -81,11 +78,9 @@ async def settle(
         _require_plan(location, mask)
         await services.limiter.sync(location.name)
         row = sync.require_syncable(await lease.wait())
-        try:
+        with raising_provider_failure():
             is_repeated = claim is not None and claim.fence > 1
             settlement = await _patch(services, location, decision, mask, is_repeated=is_repeated)
-        except ProviderError as error:
-            raise provider_failure(error) from error
         return await _finish(services, row, settlement, lease, claim)
 
     target = (f"google-updated/{decision}", location)

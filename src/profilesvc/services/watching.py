@@ -3,7 +3,7 @@
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import ConnectionChanged, EventType
-from profilesvc.domain.connection import DOWN, ToldState, told_state
+from profilesvc.domain.connection import DOWN, ReportedState, reported_state
 from profilesvc.domain.time import DAY, SECOND
 from profilesvc.services import events, key_events
 from profilesvc.services.connection import is_mismatch, status_of
@@ -12,7 +12,7 @@ from profilesvc.storage import connection, watches
 from profilesvc.storage.connection import Watched
 from profilesvc.storage.watches import Stale
 
-_KINDS: dict[ToldState, EventType] = {
+_KINDS: dict[ReportedState, EventType] = {
     "never_connected": "connection.never_connected",
     "online": "connection.online",
     "idle": "connection.idle",
@@ -20,14 +20,14 @@ _KINDS: dict[ToldState, EventType] = {
 }
 
 
-def state_of(key: Stale, last_heartbeat_at: int | None, now: int) -> ToldState:
+def state_of(key: Stale, last_heartbeat_at: int | None, now: int) -> ReportedState:
     """Return the state that the events of a key should report now.
 
     A site that was reported as down is so until its next heartbeat, also if its grace was made longer since then.
     """
     if key.state in DOWN and (last_heartbeat_at is None or last_heartbeat_at < key.changed_at):
         return key.state
-    return told_state(last_heartbeat_at, key.created_at, key.grace_seconds * SECOND, now)
+    return reported_state(last_heartbeat_at, key.created_at, key.grace_seconds * SECOND, now)
 
 
 async def update(services: Services, session: AsyncSession, key: Stale, now: int, *, may_alarm: bool) -> None:

@@ -32,20 +32,19 @@ from profilesvc.database.statements import Executor
 from profilesvc.domain import webhooks
 from profilesvc.domain.addresses import Target, is_public, parse_target
 from profilesvc.domain.errors import ServiceError, invalid
-from profilesvc.domain.time import iso, parse_iso
+from profilesvc.domain.time import iso, iso_or_none, parse_iso
 from profilesvc.services import audit, events
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
 from profilesvc.storage import channels, deliveries, users
 from profilesvc.storage.channels import Channel
+from profilesvc.storage.columns import number_of
 from profilesvc.storage.deliveries import Delivery
 from profilesvc.storage.events import StoredPublishedEvent
 
 KINDS = ("webhook", "slack", "teams", "discord")
 _NONCE_BYTES = 24
 _RESOLVE_SECONDS = 2.0
-_LARGEST = 2**63 - 1
-_DIGITS = len(str(_LARGEST))  # Python does not convert texts of any length
 
 
 async def create(services: Services, caller: Caller, body: WebhookCreate) -> WebhookCreated:
@@ -284,10 +283,9 @@ async def _record(services: Services, session: AsyncSession, event: Event, chann
 
 
 def _number(text: str) -> int:
-    """Return the number in a path; one that a database cannot store is as unknown as any other."""
-    if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS and int(text) <= _LARGEST):
+    if not (number := number_of(text)):
         raise missing("webhook")
-    return int(text)
+    return number
 
 
 async def _own(session: Executor, caller: Caller, number: int) -> Channel:
@@ -346,10 +344,6 @@ def _secret(services: Services, nonce: str) -> str:
     return webhooks.shown_secret(webhooks.secret(services.pepper, nonce))
 
 
-def _optional(instant: int | None) -> str | None:
-    return None if instant is None else iso(instant)
-
-
 def _entry(channel: Channel, now: int) -> WebhookEntry:
     until = channel.previous_until
     return WebhookEntry.model_validate(
@@ -361,7 +355,7 @@ def _entry(channel: Channel, now: int) -> WebhookEntry:
             "types": channel.event_types(),
             "enabled": channel.disabled_at is None,
             "disabled_reason": channel.disabled_reason,
-            "failing_since": _optional(channel.failing_since),
+            "failing_since": iso_or_none(channel.failing_since),
             "created_at": iso(channel.created_at),
             "previous_secret_expires_at": iso(until) if until is not None and until > now else None,
         }
@@ -378,8 +372,8 @@ def _delivery(owner_id: int, row: Delivery) -> DeliveryEntry:
         id=row.id,
         state=row.state,
         created_at=iso(row.created_at),
-        next_attempt_at=_optional(row.next_at),
-        finished_at=_optional(row.finished_at),
+        next_attempt_at=iso_or_none(row.next_at),
+        finished_at=iso_or_none(row.finished_at),
         attempts=attempts,
         event=event,
     )

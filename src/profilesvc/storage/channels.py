@@ -111,11 +111,17 @@ async def disable(session: AsyncSession, owner_id: int, number: int, now: int, r
 
 async def notify(session: AsyncSession, owner_id: int, email: str, types: Collection[EventType], now: int) -> None:
     """Send events of these types to the login's address of an owner from now on."""
-    values = {"target": email, "types": stored_types(types), "disabled_at": None, "disabled_reason": None}
+    await put_notice(session, owner_id, email, stored_types(types), now)
+
+
+async def put_notice(session: AsyncSession, owner_id: int, email: str, types: str, now: int) -> int:
+    """Store the channel to the login's address of an owner, and return its number."""
+    values = {"target": email, "types": types, "disabled_at": None, "disabled_reason": None}
     row = insert_into(session, channels).values(
         owner_id=owner_id, target_digest="notice", kind="notice", nonce="", created_at=now, confirmed_at=now, **values
     )
-    await session.execute(row.on_conflict_do_update(index_elements=["owner_id", "target_digest"], set_=values))
+    put = row.on_conflict_do_update(index_elements=["owner_id", "target_digest"], set_=values)
+    return int((await session.execute(put.returning(channels.c.id))).scalar_one())
 
 
 async def remove(session: AsyncSession, owner_id: int, number: int) -> None:

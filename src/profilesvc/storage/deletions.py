@@ -24,6 +24,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.statements import Executor, insert_into
+from profilesvc.storage.channels import put_notice
 from profilesvc.storage.domains import ANY
 from profilesvc.storage.keys import domains_of
 from profilesvc.storage.tables import (
@@ -266,13 +267,8 @@ async def forget(session: AsyncSession, owner_id: int) -> None:
 
 async def add_notice(session: AsyncSession, owner_id: int, email: str, now: int) -> None:
     """Queue the last message to an owner: a delivery without an event to the address of the login."""
-    # No type of event is between two commas, so that it gets nothing else.
-    values = {"target": email, "types": ",", "disabled_at": None, "disabled_reason": None}
-    row = insert_into(session, channels).values(
-        owner_id=owner_id, target_digest="notice", kind="notice", nonce="", created_at=now, confirmed_at=now, **values
-    )
-    put = row.on_conflict_do_update(index_elements=["owner_id", "target_digest"], set_=values)
-    number = (await session.execute(put.returning(channels.c.id))).scalar_one()
+    no_types = ","  # no type of event is between two commas, so that it gets nothing else
+    number = await put_notice(session, owner_id, email, no_types, now)
     earlier = and_(deliveries.c.owner_id == owner_id, deliveries.c.channel_id == number)
     await session.execute(delete(deliveries).where(earlier))
     due = {"owner_id": owner_id, "channel_id": number, "created_at": now, "next_at": now, "state": "pending"}

@@ -5,11 +5,10 @@ from typing import Literal, NamedTuple
 from sqlalchemy import ColumnElement, and_, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, insert_into
+from profilesvc.database.statements import Executor, upsert
 from profilesvc.storage.tables import drafts, users
 
 State = Literal["draft", "scheduled", "sending", "failed"]
-_KEY = [drafts.c.owner_id, drafts.c.id]
 
 
 class Draft(NamedTuple):
@@ -69,10 +68,8 @@ async def count(session: Executor, owner_id: int) -> int:
 async def put(session: AsyncSession, owner_id: int, draft: Draft, next_at: int | None) -> bool:
     """Insert a draft, or replace it; return False if it is being sent."""
     values = {**draft._asdict(), "next_at": next_at}
-    statement = insert_into(session, drafts).values(owner_id=owner_id, **values)
     unsent = and_(drafts.c.state != "sending", drafts.c.location_name == draft.location_name)
-    changed = statement.on_conflict_do_update(index_elements=_KEY, set_=values, where=unsent)
-    return (await session.execute(changed.returning(drafts.c.id))).first() is not None
+    return await upsert(session, drafts, values, unsent, owner_id=owner_id, id=draft.id)
 
 
 async def remove(session: AsyncSession, owner_id: int, location: str, draft_id: str) -> bool:

@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 from sqlalchemy import and_, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, insert_into
+from profilesvc.database.statements import Executor, insert_into, upsert
 from profilesvc.storage.tables import (
     changed_locations,
     location_owners,
@@ -17,7 +17,6 @@ from profilesvc.storage.tables import (
 
 What = Literal["profile", "reviews"]
 _CHANGED = changed_locations.c
-_KEY = [readings.c.owner_id, readings.c.location_name]
 
 
 async def receive(session: AsyncSession, message_id: str, now: int) -> bool:
@@ -44,9 +43,7 @@ async def mark(session: AsyncSession, owner_id: int, location: str, what: What, 
 
 async def expire(session: AsyncSession, owner_id: int, location: str, what: What, at: int) -> None:
     """Let nothing of a location be returned from a cache that was read until an instant."""
-    values = {f"{what}_from": at}
-    insert = insert_into(session, readings).values(owner_id=owner_id, location_name=location, **values)
-    await session.execute(insert.on_conflict_do_update(index_elements=_KEY, set_=values))
+    await upsert(session, readings, {f"{what}_from": at}, owner_id=owner_id, location_name=location)
 
 
 class Changed(NamedTuple):
@@ -103,11 +100,8 @@ async def mirrored(session: Executor, owner_id: int, location: str, query: str, 
 async def mirror(session: AsyncSession, owner_id: int, location: str, query: str, read_at: int, document: str) -> None:
     """Store the response to a query; the reading started at `read_at`."""
     values = {"read_at": read_at, "document": document}
-    insert = insert_into(session, mirrors).values(owner_id=owner_id, location_name=location, query=query, **values)
-    key = [mirrors.c.owner_id, mirrors.c.location_name, mirrors.c.query]
-    await session.execute(
-        insert.on_conflict_do_update(index_elements=key, set_=values, where=mirrors.c.read_at <= read_at)
-    )
+    is_later = mirrors.c.read_at <= read_at
+    await upsert(session, mirrors, values, is_later, owner_id=owner_id, location_name=location, query=query)
 
 
 async def google_update(session: Executor, owner_id: int, location: str) -> str | None:
@@ -122,10 +116,9 @@ async def note_google_update(
     session: AsyncSession, owner_id: int, location: str, before: str | None, digest: str | None
 ) -> bool:
     """Store the digest of the provider's own changes; return False if another process was first."""
-    insert = insert_into(session, readings).values(owner_id=owner_id, location_name=location, google_update=digest)
     is_same = readings.c.google_update.is_not_distinct_from(before)
-    changed = insert.on_conflict_do_update(index_elements=_KEY, set_={"google_update": digest}, where=is_same)
-    return (await session.execute(changed.returning(readings.c.location_name))).first() is not None
+    values = {"google_update": digest}
+    return await upsert(session, readings, values, is_same, owner_id=owner_id, location_name=location)
 
 
 async def accounts(session: Executor) -> list[tuple[int, int | None, str]]:

@@ -80,7 +80,7 @@ class KeyState(NamedTuple):
 
 
 _HOLDS = and_(holds.c.owner_id == keys.c.owner_id, holds.c.key_id == keys.c.id)
-_STATES = (
+_FROM_KEYS = (
     select(
         keys.c.id,
         keys.c.client_id,
@@ -111,8 +111,8 @@ _STATES = (
     .order_by(holds.c.severity.desc())
     .limit(1)
 )
-STATE = _STATES.where(keys.c.client_id == bindparam("client_id"))
-_STATE = Prepared(STATE)
+# `token_key` runs it on each request of a key.
+_STATE = Prepared(_FROM_KEYS.where(keys.c.client_id == bindparam("client_id")))
 
 
 async def state(session: Executor, client_id: str, ids: TokenIds = NO_TOKEN) -> KeyState | None:
@@ -158,7 +158,7 @@ _IS_REQUESTED = (_same.c.owner_id == OWNER, _same.c.client_id == bindparam("clie
 _REQUESTED = select(_same.c.client_id).where(*_IS_REQUESTED).scalar_subquery()
 _DECOY = select(func.min(_any.c.client_id)).where(_any.c.owner_id == OWNER).scalar_subquery()
 _CREDENTIALS = Prepared(
-    _STATES.where(keys.c.client_id == func.coalesce(_REQUESTED, _DECOY)).add_columns(_DIGESTS, signing_keys.STAMP)
+    _FROM_KEYS.where(keys.c.client_id == func.coalesce(_REQUESTED, _DECOY)).add_columns(_DIGESTS, signing_keys.STAMP)
 )
 
 

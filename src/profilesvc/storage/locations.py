@@ -50,13 +50,14 @@ def is_location(owner_id: int, name: str) -> ColumnElement[bool]:
     return and_(locations.c.owner_id == owner_id, locations.c.name == name)
 
 
-def _is_kept() -> ColumnElement[bool]:
+def is_kept() -> ColumnElement[bool]:
+    """Return the condition that a location is not disconnected."""
     return locations.c.disconnected_at.is_(None)
 
 
 async def hold_kept(session: AsyncSession, owner_id: int, name: str) -> bool:
     """Return whether a location is not disconnected; then it stays so until the transaction ends."""
-    query = select(locations.c.name).where(is_location(owner_id, name), _is_kept())
+    query = select(locations.c.name).where(is_location(owner_id, name), is_kept())
     return (await session.execute(query.with_for_update(read=True))).first() is not None
 
 
@@ -163,7 +164,7 @@ async def drifted(session: AsyncSession, row: LocationState, digest: str | None)
 async def _changed(
     session: AsyncSession, owner_id: int, name: str, condition: ColumnElement[bool], **values: object
 ) -> bool:
-    statement = update(locations).where(is_location(owner_id, name), _is_kept(), condition).values(**values)
+    statement = update(locations).where(is_location(owner_id, name), is_kept(), condition).values(**values)
     return (await session.execute(statement.returning(locations.c.name))).first() is not None
 
 
@@ -171,7 +172,7 @@ async def keep_profile(session: AsyncSession, owner_id: int, name: str, profile:
     """Store a profile, unless a later reading is stored or the location is disconnected."""
     statement = (
         update(locations)
-        .where(is_location(owner_id, name), _is_kept(), locations.c.profile_read_at <= read_at)
+        .where(is_location(owner_id, name), is_kept(), locations.c.profile_read_at <= read_at)
         .values(profile=profile, title=title, profile_read_at=read_at)
     )
     await session.execute(statement)

@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, Prefetch, Prepared, Row, fetch, insert_into, joined
+from profilesvc.database.statements import Executor, Prefetch, Prepared, Row, fetch, insert_into, joined, upsert
 from profilesvc.storage.locations import is_location
 from profilesvc.storage.tables import OWNER, locations, post_usage, posts
 
@@ -156,9 +156,7 @@ async def published_by_owner(
 async def put(session: AsyncSession, owner_id: int, location: str, post: StoredPost, now: int) -> None:
     """Insert a post, or replace it if it is cached."""
     values = {**post._asdict(), "read_at": now}
-    statement = insert_into(session, posts).values(owner_id=owner_id, location_name=location, **values)
-    keys = [posts.c.owner_id, posts.c.location_name, posts.c.post_id]
-    await session.execute(statement.on_conflict_do_update(index_elements=keys, set_=values))
+    await upsert(session, posts, values, owner_id=owner_id, location_name=location, post_id=post.post_id)
 
 
 async def change(session: AsyncSession, owner_id: int, location: str, post: StoredPost, now: int) -> None:

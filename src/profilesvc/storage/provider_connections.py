@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, Select, and_, bindparam, delete, func, lit
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.statements import Executor, Prepared, fetch, insert_into
+from profilesvc.storage.locations import is_kept
 from profilesvc.storage.tables import (
     OWNER,
     changed_locations,
@@ -76,14 +77,10 @@ async def of_all_owners(session: Executor) -> list[ProviderConnection]:
 
 async def counts(session: Executor, owner_id: int) -> dict[int, int]:
     """Return how many imported locations each connection of an owner reaches."""
-    is_imported = (locations.c.owner_id == owner_id, locations.c.connection_id.is_not(None), _is_reachable())
+    is_imported = (locations.c.owner_id == owner_id, locations.c.connection_id.is_not(None), is_kept())
     query = select(locations.c.connection_id, func.count().label("amount")).where(*is_imported)
     rows = await session.execute(query.group_by(locations.c.connection_id))
     return {row.connection_id: row.amount for row in rows}
-
-
-def _is_reachable() -> ColumnElement[bool]:
-    return locations.c.disconnected_at.is_(None)
 
 
 async def put(session: AsyncSession, owner_id: int, subject: str, **values: object) -> int:
@@ -128,7 +125,7 @@ async def tries(session: Executor, owner_id: int, number: int) -> int:
 async def names_of(session: Executor, owner_id: int, number: int) -> list[str]:
     """Return the locations that a connection reaches."""
     query = select(locations.c.name).where(locations.c.owner_id == owner_id, locations.c.connection_id == number)
-    return list((await session.execute(query.where(_is_reachable()).order_by(locations.c.name))).scalars())
+    return list((await session.execute(query.where(is_kept()).order_by(locations.c.name))).scalars())
 
 
 class Contents(NamedTuple):
@@ -143,7 +140,7 @@ class Contents(NamedTuple):
 async def contents(session: Executor, owner_id: int, number: int) -> list[Contents]:
     """Return what is stored of the locations that a connection reaches."""
     columns = [locations.c[name] for name in Contents._fields]
-    is_of_login = locations.c.owner_id == owner_id, locations.c.connection_id == number, _is_reachable()
+    is_of_login = locations.c.owner_id == owner_id, locations.c.connection_id == number, is_kept()
     return [Contents._make(row) for row in await session.execute(select(*columns).where(*is_of_login).order_by("name"))]
 
 

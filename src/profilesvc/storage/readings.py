@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, and_, case, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import EventType
-from profilesvc.database.statements import Executor, insert_into
+from profilesvc.database.statements import Executor, upsert
 from profilesvc.domain.reviews import Seen
 from profilesvc.storage.keys import live
 from profilesvc.storage.tables import channels, keys, locations, readings, users
@@ -19,7 +19,6 @@ TYPES: dict[Scheduled, tuple[EventType, ...]] = {
     "reviews": ("review.created", "review.updated"),
     "posts": ("post.published", "post.rejected", "post.deleted_at_provider"),
 }
-_KEY = [readings.c.owner_id, readings.c.location_name]
 
 
 async def seen(session: Executor, owner_id: int, location: str) -> Seen | None:
@@ -34,12 +33,10 @@ async def seen(session: Executor, owner_id: int, location: str) -> Seen | None:
 async def see(session: AsyncSession, owner_id: int, location: str, before: Seen | None, after: Seen) -> bool:
     """Store the reviews that are seen; return False if another process has stored some since `before` was read."""
     values = {"seen": _stored(after), "floor": after.floor}
-    insert = insert_into(session, readings).values(owner_id=owner_id, location_name=location, **values)
     unchanged: ColumnElement[bool] = readings.c.seen.is_(None)
     if before is not None:
         unchanged = and_(readings.c.seen == _stored(before), readings.c.floor == before.floor)
-    changed = insert.on_conflict_do_update(index_elements=_KEY, set_=values, where=unchanged)
-    return (await session.execute(changed.returning(readings.c.location_name))).first() is not None
+    return await upsert(session, readings, values, unchanged, owner_id=owner_id, location_name=location)
 
 
 def _stored(seen: Seen) -> str:
@@ -109,8 +106,7 @@ async def due(session: Executor, owners: Collection[int], what: Scheduled, befor
 async def attempted(session: AsyncSession, found: Due, at: int) -> None:
     """Store when the schedule read what is due."""
     values = {"reviews_at" if found.what == "reviews" else "posts_at": at}
-    insert = insert_into(session, readings).values(owner_id=found.owner_id, location_name=found.location_name, **values)
-    await session.execute(insert.on_conflict_do_update(index_elements=_KEY, set_=values))
+    await upsert(session, readings, values, owner_id=found.owner_id, location_name=found.location_name)
 
 
 class Unchecked(NamedTuple):

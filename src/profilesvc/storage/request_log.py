@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, and_, select, tuple_
+from sqlalchemy import select, tuple_
 
 from profilesvc.database.statements import Executor, Insert, PreparedWrite, insert_by
 from profilesvc.database.writers import Executions
@@ -70,16 +70,13 @@ async def days(session: Executor, owner_id: int, key_id: int, since: int) -> lis
     return [DayOfKey._make(row) for row in await session.execute(query)]
 
 
-def _of_key(owner_id: int, key_id: int) -> ColumnElement[bool]:
-    return and_(request_log.c.owner_id == owner_id, request_log.c.key_id == key_id)
-
-
 async def page(
     session: Executor, of_key: tuple[int, int], since: int, before: Position | None, limit: int, *, errors: bool
 ) -> list[LoggedRow]:
     """Return the logged requests of a key (owner and number) from an instant on and before a position, newest first."""
     order = request_log.c.at, request_log.c.id
-    conditions = [_of_key(*of_key), request_log.c.at >= since]
+    owner_id, key_id = of_key
+    conditions = [request_log.c.owner_id == owner_id, request_log.c.key_id == key_id, request_log.c.at >= since]
     if before is not None:
         conditions += [request_log.c.at <= before[0], tuple_(*order) < before]
     if errors:

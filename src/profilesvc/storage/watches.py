@@ -25,8 +25,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, insert_into
-from profilesvc.domain.connection import DOWN, OFFLINE_AFTER, ONLINE_FOR, ToldState
+from profilesvc.database.statements import Executor, insert_into, upsert
+from profilesvc.domain.connection import DOWN, OFFLINE_AFTER, ONLINE_FOR, ReportedState
 from profilesvc.domain.time import DAY, SECOND
 from profilesvc.storage.tables import connections, keys, sweep_marks, watches
 
@@ -46,7 +46,7 @@ class Stale(NamedTuple):
     location_name: str
     created_at: int
     expires_at: int | None
-    state: ToldState
+    state: ReportedState
     changed_at: int
     site_mismatch: bool
     expiry_announced: int
@@ -62,8 +62,8 @@ async def page_end(session: Executor, after: Place, size: int) -> Place | None:
     return None if row is None else (row.owner_id, row.id)
 
 
-def _told(now: int) -> "ColumnElement[str]":
-    """Return `domain.connection.told_state` as an expression."""
+def _reported(now: int) -> "ColumnElement[str]":
+    """Return `domain.connection.reported_state` as an expression."""
     last, grace = connections.c.last_heartbeat_at, func.coalesce(watches.c.grace_seconds, 0) * SECOND
     is_still_down = and_(watches.c.state.in_(DOWN), or_(last.is_(None), last < watches.c.changed_at))
     return case(
@@ -106,7 +106,7 @@ def _changed(now: int, *, may_alarm: bool) -> "ColumnElement[bool]":
     """Select keys whose last event is no longer true; without `may_alarm` only good news about their state."""
     days = _days_before_the_end(now)
     ends_soon = and_(days > 0, or_(_ANNOUNCED == 0, days < _ANNOUNCED))
-    flips = and_(_told(now) != _STATE, true() if may_alarm else _told(now) == "online")
+    flips = and_(_reported(now) != _STATE, true() if may_alarm else _reported(now) == "online")
     return or_(flips, func.coalesce(_mismatch(now), _FALSE) != _WAS_MISMATCH, ends_soon)
 
 
@@ -153,7 +153,7 @@ async def count(session: Executor, page: Page, now: int, silent_since: int) -> C
     """Count the keys of a page."""
     fell_silent = and_(now > _LAST + ONLINE_FOR, silent_since <= _LAST + ONLINE_FOR)
     online = _STATE == "online"
-    waiting = and_(online, _told(now) != "online")
+    waiting = and_(online, _reported(now) != "online")
     stale = _changed(now, may_alarm=True)
     counts = (func.count(case((each, 1))) for each in (fell_silent, online, waiting, stale))
     query = _page(select(func.count(), *counts, func.coalesce(func.max(_LAST), 0)), page, now)
@@ -162,7 +162,8 @@ async def count(session: Executor, page: Page, now: int, silent_since: int) -> C
 
 async def adopt(session: AsyncSession, page: Page, now: int, created_before: int) -> None:
     """Store the states of the older keys of a page as if events had reported them."""
-    stored = {"state": _told(now), "site_mismatch": func.coalesce(_mismatch(now), _FALSE), "changed_at": literal(now)}
+    is_mismatch = func.coalesce(_mismatch(now), _FALSE)
+    stored = {"state": _reported(now), "site_mismatch": is_mismatch, "changed_at": literal(now)}
     found = _page(select(*_OF_KEY, *stored.values()), page, now).where(
         keys.c.created_at <= created_before, _changed(now, may_alarm=True)
     )
@@ -192,7 +193,7 @@ async def stale(session: Executor, page: Page, now: int, *, may_alarm: bool) -> 
     return [Stale._make(row) for row in await session.execute(query)]
 
 
-async def flip(session: AsyncSession, key: Stale, state: ToldState, now: int) -> bool:
+async def flip(session: AsyncSession, key: Stale, state: ReportedState, now: int) -> bool:
     """Store the state that an event reports; return False if another one was stored since `key` was read."""
     return await _change(session, key, watches.c.state == key.state, state=state, changed_at=now)
 
@@ -210,11 +211,7 @@ async def note_expiry(session: AsyncSession, key: Stale, days: int, now: int) ->
 
 
 async def _change(session: AsyncSession, key: Stale, condition: ColumnElement[bool], **values: object) -> bool:
-    insert = insert_into(session, watches).values(owner_id=key.owner_id, key_id=key.key_id, **values)
-    changed = insert.on_conflict_do_update(
-        index_elements=[watches.c.owner_id, watches.c.key_id], set_=values, where=condition
-    )
-    return (await session.execute(changed.returning(watches.c.key_id))).first() is not None
+    return await upsert(session, watches, values, condition, owner_id=key.owner_id, key_id=key.key_id)
 
 
 async def choices(session: Executor, owner_id: int, key_id: int) -> tuple[int, int | None]:
@@ -244,5 +241,4 @@ async def marks(session: Executor) -> dict[str, int]:
 async def mark(session: AsyncSession, **instants: int) -> None:
     """Remember these instants."""
     for name, at in instants.items():
-        insert = insert_into(session, sweep_marks).values(name=name, at=at)
-        await session.execute(insert.on_conflict_do_update(index_elements=[sweep_marks.c.name], set_={"at": at}))
+        await upsert(session, sweep_marks, {"at": at}, name=name)
