@@ -51,7 +51,7 @@ lint: $(DEV) ## check the style of the code and of its English
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell README.md SECURITY.md CHANGELOG.md CONTRIBUTING.md CODE_OF_CONDUCT.md docs deploy src
-	$(BIN)/pytest -q -p no:randomly tests/test_english.py
+	$(BIN)/pytest -q --noconftest -p no:randomly tests/test_english.py
 
 types: $(DEV) ## check the types
 	$(BIN)/mypy
