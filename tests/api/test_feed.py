@@ -193,6 +193,7 @@ class TestAChange:
         assert await published(services) == [("profile.drifted", PIER)]
 
 
+@pytest.mark.slow
 class TestTheBudget:
     @pytest.mark.fuzz
     @ON_ONE_DATABASE

@@ -375,6 +375,7 @@ class TestPreflight:
         await key_service.deactivate(services, live.key["client_id"], "billing_issue")
         assert not await preflight(http, "https://many.example")
 
+    @pytest.mark.slow
     async def test_A124_ten_thousand_owners_of_a_domain_do_not_cost_a_statement_each(
         self, http: httpx.AsyncClient, services: Services
     ) -> None:
@@ -481,6 +482,7 @@ def some(everyone: list[httpx.AsyncClient], chance: Random) -> list[httpx.AsyncC
     return effort(chance.sample(everyone, 2), everyone)
 
 
+@pytest.mark.slow
 @pytest.mark.fuzz
 class TestEveryRoute:
     @ON_ONE_DATABASE
