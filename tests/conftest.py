@@ -382,14 +382,27 @@ def patient_database(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"profilesvc.database.{module}.BUSY_SECONDS", 60.0)
 
 
+async def no_rounds(_services: Services, stopped: Callable[[float], Awaitable[bool]], *_values: object) -> None:
+    """Wait for the end. A test runs the rounds that it needs; on a busy machine others would run in its midst."""
+    while not await stopped(3600):
+        pass
+
+
 @pytest.fixture
 async def app(settings: Settings, world: Runtime, fleet: Fleet | None, patient_database: None) -> AsyncIterator[Quart]:
     """The running app with its lifespan; next to a deployment it is the operator's and gets no requests."""
     made = create_app(settings if fleet is None else await fleet.deploy(settings), world)
-    async with made.test_app():
+    running = made.test_app()
+    with pytest.MonkeyPatch.context() as start:
+        start.setattr("profilesvc.operations.housekeeping.run", no_rounds)
+        start.setattr("profilesvc.tokens.signing_keys.SigningKeys.in_background", contextlib.nullcontext)
+        await running.startup()
+    try:
         if fleet is not None:
             made.extensions["profilesvc"] = fleet.joined(made.extensions["profilesvc"])
         yield made
+    finally:
+        await running.shutdown()
 
 
 @pytest.fixture
