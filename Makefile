@@ -40,10 +40,10 @@ PARALLEL := --numprocesses=auto --maxprocesses=6 --dist=loadfile --no-loadscope-
 check: $(DEV) ## check a change in about a minute: lint, types, unit tests, the API tests on SQLite, the docs
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types quick
 
-# Without the tests that run the commands of the pages, because these start servers, and without test_english.py, which
-# `lint` runs. Each process imports for 5 s.
+# Without tests that take more than a second, those that run the commands of the pages, because these start servers, and
+# test_english.py, which `lint` runs. Each process imports for 5 s.
 quick: $(DEV)
-	$(BIN)/pytest -q $(PARALLEL) --maxprocesses=3 -m 'not postgres and not long' tests/unit tests/api tests/docs \
+	$(BIN)/pytest -q $(PARALLEL) --maxprocesses=3 -m 'not postgres and not long and not slow' tests/unit tests/api tests/docs \
 		--deselect tests/docs/test_deploy.py --deselect tests/docs/test_pages.py::test_the_blocks_of_a_page_work_in_its_order \
 		$(filter-out tests/test_english.py,$(wildcard tests/test_*.py))
 
@@ -51,7 +51,7 @@ lint: $(DEV) ## check the style of the code and of its English
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell README.md SECURITY.md CHANGELOG.md CONTRIBUTING.md CODE_OF_CONDUCT.md docs deploy src
-	$(BIN)/pytest -q -p no:randomly tests/test_english.py
+	$(BIN)/pytest -q --noconftest -p no:randomly tests/test_english.py
 
 types: $(DEV) ## check the types
 	$(BIN)/mypy

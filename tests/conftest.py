@@ -25,6 +25,7 @@ from profilesvc.bootstrap import DEV_ISSUER_KEY_FILE, Runtime, create_app, open_
 from profilesvc.database import engine, migrate, time_limits
 from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.domain.time import FrozenClock, parse_iso
+from profilesvc.emulator.embedded import CERTS_URL, transport_of
 from profilesvc.fixtures import fixture_path, load_world
 from profilesvc.limits.counters import MemoryWindows
 from profilesvc.limits.settings import LimitSettings
@@ -35,12 +36,14 @@ from profilesvc.settings import ProviderSettings, Settings, TokenSettings, Webho
 from profilesvc.storage import distribution, partitions
 from profilesvc.storage.tables import metadata
 from profilesvc.tokens.keys import load_or_create
+from support import compiled
 from support.api import ALICE, BUSINESSES, Site, assert_ok, owner_of
 from support.citus import CITUS, SHARDS, Nodes
 from support.effort import effort
 from support.fleet import WORKERS, Fleet, running
 from support.machine import NO_SERVER, foreign, memory_folder
 from support.parts import changed
+from support.routes import parse_once
 
 if TYPE_CHECKING:
     from support.redis_server import RedisCluster, RedisServer
@@ -51,6 +54,8 @@ WAITING = {"serving", "cli", "deploy", "test_deploy.py", "test_issuer_outage.py"
 START = parse_iso("2026-01-02T03:04:05.678Z")
 # jsonschema would import it and compile 38 grammars in each process, nearly two seconds, for formats that are not used.
 sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+compiled.share()
+parse_once()
 # Quart's test app gives up a start or a stop after 6 s, and a busy machine has needed longer.
 Quart.test_app_class = functools.partial(TestApp, startup_timeout=60, shutdown_timeout=60)  # type: ignore[assignment]
 
@@ -84,7 +89,6 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_collection_finish() -> None:
     """Collect garbage seldom, and never look at what collecting tests has made: else a third of an API test's time."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(50_000)
     gc.enable()
@@ -144,8 +148,12 @@ async def _seeded(settings: Settings) -> None:
     assert not await time_limits.ensure(database)
     assert not await partitions.renew(database, START)
     await database.dispose()
-    async with open_services(settings, Runtime(FrozenClock(START), SeededEntropy("template"))) as services:
+    runtime = Runtime(FrozenClock(START), SeededEntropy("template"))
+    async with open_services(settings, runtime) as services:
         await seeding.load(services, load_world())
+        assert runtime.emulator is not None
+        async with httpx.AsyncClient(transport=transport_of(runtime.emulator)) as provider:
+            await provider.get(CERTS_URL)  # else each test of the feed would generate its key
 
 
 @pytest.fixture(scope="session")
@@ -374,14 +382,27 @@ def patient_database(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"profilesvc.database.{module}.BUSY_SECONDS", 60.0)
 
 
+async def no_rounds(_services: Services, stopped: Callable[[float], Awaitable[bool]], *_values: object) -> None:
+    """Wait for the end. A test runs the rounds that it needs; on a busy machine others would run in its midst."""
+    while not await stopped(3600):
+        pass
+
+
 @pytest.fixture
 async def app(settings: Settings, world: Runtime, fleet: Fleet | None, patient_database: None) -> AsyncIterator[Quart]:
     """The running app with its lifespan; next to a deployment it is the operator's and gets no requests."""
     made = create_app(settings if fleet is None else await fleet.deploy(settings), world)
-    async with made.test_app():
+    running = made.test_app()
+    with pytest.MonkeyPatch.context() as start:
+        start.setattr("profilesvc.operations.housekeeping.run", no_rounds)
+        start.setattr("profilesvc.tokens.signing_keys.SigningKeys.in_background", contextlib.nullcontext)
+        await running.startup()
+    try:
         if fleet is not None:
             made.extensions["profilesvc"] = fleet.joined(made.extensions["profilesvc"])
         yield made
+    finally:
+        await running.shutdown()
 
 
 @pytest.fixture

@@ -49,6 +49,7 @@ def layers() -> dict[str, Layer]:
     return {layer.name: layer for layer in found}
 
 
+@cache
 def modules() -> list[str]:
     """Return every module of the package as `api.endpoint`; a package has its own name."""
     paths = sorted(ROOT.rglob("*.py"))
@@ -56,6 +57,7 @@ def modules() -> list[str]:
     return [name.removesuffix(".__init__") for name in names]
 
 
+@cache
 def tree(module: str) -> ast.Module:
     """Parse the source of a module."""
     path = ROOT.joinpath(*module.split("."))
@@ -83,6 +85,7 @@ def within(name: str, allowed: frozenset[str]) -> bool:
     return any(prefix == "" or name == prefix or name.startswith(f"{prefix}.") for prefix in allowed)
 
 
+@cache
 def layer_of(name: str) -> str:
     """Return the row of a module, or of a name in one: the longest that fits."""
     fitting = [layer for layer in layers() if within(name, frozenset({layer}))]
@@ -186,6 +189,7 @@ def test_time_and_chance_are_read_in_one_place() -> None:
         assert not {name for name in imports(module) if within(name, chance)}, f"{module} makes chance of its own"
 
 
+@pytest.mark.slow
 def test_no_import_warns() -> None:
     """Imports inside functions too. A library warns first at its import about what it will drop."""
     nodes = [node for module in modules() for node in ast.walk(tree(module))]

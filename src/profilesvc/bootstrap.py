@@ -238,9 +238,7 @@ async def _open_storage(settings: Settings, runtime: Runtime) -> AsyncIterator[S
     storage = runtime.watcher.storage(urls[0], settings.database_pool_size, urls[1])
     try:
         await require_pooling(storage.engine)
-        if storage.is_sqlite:
-            await migrate.upgrade(storage.engine)
-        await _require_migrated(storage)
+        _require_supported(await (migrate.upgrade if storage.is_sqlite else migrate.current)(storage.engine))
         yield storage
     finally:
         await storage.close()
@@ -256,9 +254,9 @@ async def require_pooling(engine: "AsyncEngine") -> None:
         raise SettingsError(f"the pooler at {PREFIX}DATABASE_URL cannot be used: {problem[0]}; {problem[1]}")
 
 
-async def _require_migrated(storage: Storage) -> None:
-    """Reject a database that is older than this code or too much newer. SQLite was migrated before."""
-    current, head = await migrate.current(storage.engine), migrate.head()
+def _require_supported(current: str | None) -> None:
+    """Reject a database that is older than this code or too much newer."""
+    head = migrate.head()
     if migrate.revisions_ahead(current) > migrate.LEAD:
         raise SettingsError(
             f"the database is at revision {current}, and this version supports at most {migrate.LEAD} after {head}. "

@@ -184,6 +184,7 @@ def test_there_are_sixty_edges() -> None:
     assert len(EDGES) * len(INSTANTS) + len(LAST_SECONDS) >= 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("instant", INSTANTS)
 async def test_windows_end_with_their_second(rig: Rig, instant: str) -> None:
     begin, seen = parse_iso(INSTANTS[instant]), []

@@ -82,6 +82,7 @@ async def answered(app: Quart, request: httpx.Request) -> float:
     return time.process_time() - begun
 
 
+@pytest.mark.slow
 @pytest.mark.in_process("measures the process")
 async def test_a_request_costs_as_little_as_a_few_empty_responses(
     app: Quart, http: httpx.AsyncClient, services: Services

@@ -86,6 +86,7 @@ async def kept_up(services: Services) -> Process:
         yield DAY
 
 
+@pytest.mark.slow
 @pytest.mark.fuzz
 async def test_a_fleet_has_no_false_alarms_and_every_clone_is_reported(simulated: Fleet, services: Services) -> None:
     simulation, chance = simulated.simulation, simulated.chance
@@ -140,6 +141,7 @@ def scripts() -> list[tuple[Step, ...]]:
     return every if FULL else random.Random(20).sample(every, 60)
 
 
+@pytest.mark.slow
 @pytest.mark.fuzz
 async def test_a_stolen_refresh_token_is_detected_at_the_next_exchange(
     plugin: Site, http: httpx.AsyncClient, clock: FrozenClock

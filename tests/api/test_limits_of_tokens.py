@@ -84,6 +84,7 @@ class TestSecrets:
 
 
 class TestAddresses:
+    @pytest.mark.slow
     async def test_A025_at_once_the_rate_and_the_burst_are_granted_and_no_more(
         self, http: httpx.AsyncClient, as_service: AsService, clock: FrozenClock
     ) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import httpx
@@ -374,6 +375,7 @@ class TestPreflight:
         await key_service.deactivate(services, live.key["client_id"], "billing_issue")
         assert not await preflight(http, "https://many.example")
 
+    @pytest.mark.slow
     async def test_A124_ten_thousand_owners_of_a_domain_do_not_cost_a_statement_each(
         self, http: httpx.AsyncClient, services: Services
     ) -> None:
@@ -475,39 +477,43 @@ async def everyone(
         yield [site.http, alice, http, stranger]
 
 
+def some(everyone: list[httpx.AsyncClient], chance: Random) -> list[httpx.AsyncClient]:
+    """Two of the callers; in `make fuzz` all of them."""
+    return effort(chance.sample(everyone, 2), everyone)
+
+
+@pytest.mark.slow
+@pytest.mark.fuzz
 class TestEveryRoute:
     @ON_ONE_DATABASE
     async def test_A125_no_route_reflects_an_origin_that_is_not_allowed(
         self, app: Quart, everyone: list[httpx.AsyncClient]
     ) -> None:
         alike = ["https://example.com.evil.com", "https://xexample.com", "https://example.com@evil.com"]
-        hostile = [EVIL, "null", *effort([], alike)]  # TestBearer has all that is hostile
+        hostile, chance = [EVIL, "null", *effort([], alike)], Random(125)  # TestBearer has all that is hostile
         for path, methods in walk(app):
-            for client in everyone:
-                for value in hostile:
-                    for method in [*methods, "OPTIONS", "PUT"]:
-                        response = await client.request(method, path, json={}, headers=PREFLIGHT | origin(value))
-                        assert_unreadable(response)
-                        assert value == "null" or value not in response.text, (method, path)
-                        assert not any(value in given for given in response.headers.values())
+            sent = [(method, value) for method in [*sorted(methods), "OPTIONS", "PUT"] for value in hostile]
+            for (method, value), client in [(each, client) for each in sent for client in some(everyone, chance)]:
+                response = await client.request(method, path, json={}, headers=PREFLIGHT | origin(value))
+                assert_unreadable(response)
+                assert value == "null" or value not in response.text, (method, path)
+                assert not any(value in given for given in response.headers.values())
 
     @ON_ONE_DATABASE
     async def test_A125_never_a_star_never_credentials_always_vary(
         self, app: Quart, everyone: list[httpx.AsyncClient]
     ) -> None:
         paths = [*walk(app), ("/api/v1/nothing", {"GET"}), ("/nothing", {"GET"}), ("//x", {"GET"})]
+        values, chance = (GOOD_ORIGIN, BASE_URL, EVIL, None), Random(125)
         for path, methods in paths:
-            for client in everyone:
-                for value in (GOOD_ORIGIN, BASE_URL, EVIL, None):
-                    headers = {} if value is None else origin(value)
-                    for method in [*methods, "OPTIONS"]:
-                        response = await client.request(method, path, json={}, headers=headers)
-                        assert [one.split(", ")[0] for one in response.headers.get_list("vary")] == ["Origin"], (
-                            method,
-                            path,
-                        )
-                        assert "access-control-allow-credentials" not in response.headers
-                        assert response.headers.get("access-control-allow-origin") in (None, value)
+            sent = [(method, value) for method in [*sorted(methods), "OPTIONS"] for value in values]
+            for (method, value), client in [(each, client) for each in sent for client in some(everyone, chance)]:
+                headers = {} if value is None else origin(value)
+                response = await client.request(method, path, json={}, headers=headers)
+                vary = [one.split(", ")[0] for one in response.headers.get_list("vary")]
+                assert vary == ["Origin"], (method, path)
+                assert "access-control-allow-credentials" not in response.headers
+                assert response.headers.get("access-control-allow-origin") in (None, value)
 
     async def test_A125_every_bearer_route_can_be_read_by_an_allowed_page(self, app: Quart, site: Site) -> None:
         for path, methods in walk(app):

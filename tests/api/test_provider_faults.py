@@ -145,6 +145,7 @@ def check(response: httpx.Response, row: Row, told: Told) -> None:
     assert [word for word in INTERNAL if word in response.text] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_A142_a_fault_is_reported_in_time_and_has_no_later_effect(
     client: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock, fault: str

@@ -141,6 +141,7 @@ async def test_background_work_reads_no_whole_table(services: Services, as_servi
     assert await found(scans, seen) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.in_process("records the statements of the process")
 async def test_the_sweep_and_the_readings_read_no_whole_table(
     services: Services, as_service: AsService, alice: httpx.AsyncClient, clock: FrozenClock, scans: Scans

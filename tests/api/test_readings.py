@@ -124,6 +124,7 @@ class TestAReading:
         assert_ok(await alice.get(REVIEWS, params={**PIER, "pageSize": 4}))
         assert await published(services) == [("review.created", f"700{number}") for number in range(3)]
 
+    @pytest.mark.slow
     async def test_publishes_more_than_a_page(
         self, services: Services, emulator: httpx.AsyncClient, clock: FrozenClock
     ) -> None:

@@ -495,6 +495,7 @@ async def test_not_ready_without_an_active_key(app: Quart, http: httpx.AsyncClie
     assert (await http.get("/readyz")).status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.in_process("has two processes of its own")
 async def test_T12_three_rotations_while_requests_run(
     settings: Settings, clock: FrozenClock, as_service: AsService

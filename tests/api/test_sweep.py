@@ -85,6 +85,7 @@ async def test_each_change_has_one_event(
     assert event["data"]["connection"]["reason_hint"] == "was_online"
 
 
+@pytest.mark.slow
 async def test_the_states_change_to_the_millisecond(
     alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock, passing: Passing
 ) -> None:
@@ -395,6 +396,7 @@ class TestManySites:
         await passing(timedelta(minutes=1))
         assert await sweep.held_since(services) is None
 
+    @pytest.mark.slow
     async def test_the_owners_wait_at_most_a_day(
         self, alice: httpx.AsyncClient, services: Services, sites: list[int], passing: Passing
     ) -> None:
@@ -425,6 +427,7 @@ class TestNoSiteReports:
             await report(services, sites[start::6])
             await sweep.catch_up(services)
 
+    @pytest.mark.slow
     async def test_the_owners_wait_although_sites_fall_silent_evenly(
         self,
         services: Services,
@@ -466,6 +469,7 @@ class TestNoSiteReports:
         assert await sweep.held_since(services) is None
         assert (await types(services)).count("offline") == 25
 
+    @pytest.mark.slow
     async def test_the_owners_wait_at_most_a_day(
         self, services: Services, sites: list[int], clock: FrozenClock, passing: Passing
     ) -> None:

@@ -95,6 +95,7 @@ async def test_half_stays_free_for_an_owner_that_was_refused() -> None:
     assert await budget.take(Claim(API, LIMIT, GREEDY)) == 0  # no other owner wants any now
 
 
+@pytest.mark.slow
 def test_none_of_500_owners_starves() -> None:
     """Every owner asks again as soon as it was served, and one of them asks for ten at a time."""
     waits: list[int] = []
@@ -123,6 +124,7 @@ def test_none_of_500_owners_starves() -> None:
     assert served[GREEDY] <= 3 * statistics.mean(others)  # at most one a minute more
 
 
+@pytest.mark.slow
 def test_none_of_500_owners_starves_that_repeat_refused_calls() -> None:
     """Callers wait for two seconds at most, and repeat a refused call after Retry-After, as the client does."""
     waits: list[int] = []

@@ -67,6 +67,7 @@ def test_a_chat_cannot_be_made_to_mention_or_format() -> None:
     assert discord["content"].startswith(r"A sync of \<!here\> \*failed\*")
 
 
+@pytest.mark.slow
 def test_a_started_command_does_not_load_the_transport() -> None:
     code = "import profilesvc.bootstrap, sys; print('profilesvc.delivery' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

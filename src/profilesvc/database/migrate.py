@@ -69,14 +69,15 @@ def is_supported(revision: str | None) -> bool:
     return 0 <= revisions_ahead(revision) <= LEAD
 
 
-async def upgrade(engine: AsyncEngine) -> None:
-    """Bring the database to the newest revision; do nothing if it is there already or ahead.
+async def upgrade(engine: AsyncEngine) -> str:
+    """Bring the database to the newest revision, unless it is there already or ahead; return its revision.
 
     On PostgreSQL a migration waits at most half a second for the lock of a table, because all later statements on the
     table wait behind it. Then it pauses and tries again, for about a minute.
     """
-    if revisions_ahead(await current(engine)) >= 0:
-        return
+    revision = await current(engine)
+    if revision is not None and revisions_ahead(revision) >= 0:
+        return revision
     from alembic import command
 
     for tries_left in reversed(range(_TRIES)):
@@ -87,7 +88,8 @@ async def upgrade(engine: AsyncEngine) -> None:
                 raise
             await asyncio.sleep(_PAUSE_SECONDS)
         else:
-            return
+            break
+    return head()
 
 
 async def check(engine: AsyncEngine) -> None:

@@ -240,5 +240,8 @@ async def marks(session: Executor) -> dict[str, int]:
 
 async def mark(session: AsyncSession, **instants: int) -> None:
     """Remember these instants."""
-    for name, at in instants.items():
-        await upsert(session, sweep_marks, {"at": at}, name=name)
+    if not instants:
+        return
+    insert = insert_into(session, sweep_marks)
+    changed = insert.on_conflict_do_update(index_elements=[sweep_marks.c.name], set_={"at": insert.excluded.at})
+    await session.execute(changed, [{"name": name, "at": at} for name, at in instants.items()])
