@@ -103,6 +103,11 @@ def can_be_other() -> bool:
     return tried.returncode == 0
 
 
+def as_other() -> tuple[str, ...]:
+    """Return the options of setpriv with which PostgreSQL runs."""
+    return (*_AS_OTHER, _READS_ALL) if os.geteuid() == 0 else ()
+
+
 class Host:
     """A host and its programs by name; `folder` is its disk."""
 
@@ -115,7 +120,7 @@ class Host:
 
     def run(self, name: str, words: Sequence[str], variables: dict[str, str], *, unprivileged: bool = False) -> None:
         """Start a program; its output is in the host's folder. `unprivileged`: it refuses to run as root."""
-        changed = (*_AS_OTHER, _READS_ALL) if unprivileged and os.geteuid() == 0 else ()
+        changed = as_other() if unprivileged else ()
         command = [*self.network.within(self.name), "setpriv", *changed, "--pdeathsig", "KILL", "--", *words]
         with (self.folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
