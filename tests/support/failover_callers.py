@@ -376,12 +376,16 @@ class Load:
     def stop(self) -> None:
         """End the callers, then look for everything that was acknowledged."""
         self._end()
+        self.check()
+        counted = collections.Counter(kind for _, kind in self.record.writes)
+        self.record.summary += f", {len(self.record.lost)} lost of {dict(counted)}, {len(self.record.wrong)} wrong"
+
+    def check(self) -> None:
+        """Look for everything that was acknowledged."""
         for caller in self.callers:
             with contextlib.suppress(WrongError):
                 caller.check()
         self._guard.check()
-        counted = collections.Counter(kind for _, kind in self.record.writes)
-        self.record.summary += f", {len(self.record.lost)} lost of {dict(counted)}, {len(self.record.wrong)} wrong"
 
     def _make_room(self) -> None:
         """Revoke the keys of earlier callers, because a location may have twenty."""
