@@ -39,7 +39,7 @@ _RATES = (
 
 def missing() -> list[str]:
     """Return the programs and rights that the cluster lacks here; `make failover` installs the programs."""
-    absent = [name for name in ("etcd", "haproxy", "setpriv") if shutil.which(name, path=_PATH) is None]
+    absent = [name for name in ("etcd", "etcdctl", "haproxy", "setpriv") if shutil.which(name, path=_PATH) is None]
     if "setpriv" not in absent and not can_be_other():
         absent.append("the right of root to run programs as another user")
     return absent if PATRONI.exists() else [*absent, "patroni"]
@@ -208,6 +208,11 @@ class Cluster:
         words = [sys.executable, "-m", "profilesvc", "serve", "--host", host.address, "--port", "8000"]
         host.run("profilesvc", words, self._settings(host))
 
+    def join(self, host: Host, settings: Path) -> None:
+        """Start a database host with an empty disk and these settings of etcd, the first time it runs."""
+        self._start_etcd(host, settings.parent)
+        self._start_patroni(host)
+
     def _streams(self, host: Host) -> bool:
         with contextlib.suppress(httpx.TransportError):
             state: dict[str, Any] = self.http.get(f"http://{host.address}:8008/patroni").json()
@@ -219,9 +224,10 @@ class Cluster:
             return self.http.get(url).status_code
         return 0
 
-    def _file(self, host: Host, name: str, changes: dict[str, str]) -> str:
+    def _file(self, host: Host, name: str, changes: dict[str, str], folder: Path = FILES) -> str:
         """Return a file of deploy/cluster/ with this cluster's values."""
-        text = re.sub(r"\bADDRESS\b", host.address, re.sub(r"\bNAME\b", host.name, (FILES / name).read_text("utf-8")))
+        text = (folder / name).read_text("utf-8")
+        text = re.sub(r"\bADDRESS\b", host.address, re.sub(r"\bNAME\b", host.name, text))
         for before, after in (changes | self._passwords).items():
             text = text.replace(before, after)
         ranges = f"{_TEMPLATE}0/24", f"{self.network.prefix}0/24" if self.network.can_be_cut else "127.0.0.0/8"
@@ -232,12 +238,12 @@ class Cluster:
         path.write_text(self._file(host, name, changes), "utf-8")
         return str(path)
 
-    def _variables(self, host: Host, name: str, changes: dict[str, str]) -> dict[str, str]:
-        lines = self._file(host, name, changes).splitlines()
+    def _variables(self, host: Host, name: str, changes: dict[str, str], folder: Path = FILES) -> dict[str, str]:
+        lines = self._file(host, name, changes, folder).splitlines()
         return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
 
-    def _start_etcd(self, host: Host) -> None:
-        variables = self._variables(host, "etcd", {"/var/lib/etcd/profilesvc": str(host.folder / "etcd")})
+    def _start_etcd(self, host: Host, folder: Path = FILES) -> None:
+        variables = self._variables(host, "etcd", {"/var/lib/etcd/profilesvc": str(host.folder / "etcd")}, folder)
         host.run("etcd", ["etcd"], variables, unprivileged=True)
 
     def _start_patroni(self, host: Host) -> None:
