@@ -149,8 +149,8 @@ failover: $(DEV) ## test ROUNDS=1 of each failure in a cluster of six hosts on t
 	@test -x build/failover/bin/python || $(BIN)/python -m venv build/failover
 	@build/failover/bin/pip install --quiet --disable-pip-version-check --requirement tests/failover/python.txt || \
 		echo "PyPI cannot be reached" >&2
-	@{ command -v etcd && { command -v haproxy || test -x /usr/sbin/haproxy; }; } >/dev/null || \
-		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends etcd-server haproxy; } || \
+	@{ command -v etcd && command -v etcdctl && { command -v haproxy || test -x /usr/sbin/haproxy; }; } >/dev/null || \
+		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends etcd-server etcd-client haproxy; } || \
 		echo "etcd and HAProxy cannot be installed here: the tests are skipped" >&2
 	PROFILESVC_FAILOVER_ROUNDS=$(ROUNDS) $(BIN)/pytest -q -rs -m failover tests/failover $(FAILOVER)
 

@@ -30,6 +30,25 @@ def test_the_exposure_is_at_most_two(unit: str) -> None:
     assert done.returncode == 0, done.stdout
 
 
+def test_the_base_backup_finds_the_programs_that_debian_has_elsewhere(tmp_path: Path) -> None:
+    """Debian has all programs below /usr/lib/postgresql, and pg_verifybackup is not in /usr/bin."""
+    label = "START WAL LOCATION: 0/2000028 (file 000000010000000000000002)"
+    for name, script in {
+        "bin/pg_basebackup": f'mkdir "{tmp_path}/unfinished" && echo "{label}" >"{tmp_path}/unfinished/backup_label"',
+        "bin/pg_archivecleanup": 'echo "$2"',
+        "postgresql/15/bin/pg_verifybackup": "echo verified",
+    }.items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"#!/bin/sh\n{script}\n")
+        file.chmod(0o755)
+    script = (BACKUP / "base-backup").read_text("utf-8").replace("/usr/lib/postgresql", f"{tmp_path}/postgresql")
+    places = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "FOLDER": str(tmp_path), "KEEP_DAYS": "14", "PRIMARY": ""}
+    done = subprocess.run(["sh", "-c", script], env=places, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split()[:2] == ["verified", "000000010000000000000002"]
+
+
 @pytest.mark.postgres
 @pytest.mark.skipif(bool(missing()), reason=f"{missing()}")
 def test_litestream_works_with_the_rights_of_its_unit(tmp_path: Path, postgres: Postgres) -> None:

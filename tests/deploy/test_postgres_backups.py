@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from conftest import Postgres
-from support.backups import PAGE, Load, Machine, assert_granted, served
+from support.backups import PAGE, Load, Machine, assert_granted, provide_verify, served
 from support.citus import on_one_server
 from support.page_blocks import proven_by
 from support.program import command
@@ -28,11 +28,6 @@ User=postgres
 ExecStart={programs}/postgres -D {data} -k {socket} -h '' -c fsync=off
 KillSignal=SIGINT
 """
-# pg_verifybackup of the PostgreSQL that pip installs crashes at once. This compares the same checksums.
-VERIFY = r"""#!/bin/sh
-cd "$2" && sed -n 's/^{ "Path": "\([^"]*\)", .*"Checksum": "\([0-9a-f]*\)" }.*/\2  \1/p' backup_manifest |
-  sha256sum --check --quiet
-"""
 
 
 class DatabaseMachine(Machine):
@@ -43,11 +38,7 @@ class DatabaseMachine(Machine):
         super().__init__(server.system_user or "", server.bin_path, PGUSER="postgres")
         self.socket, self.data = self.root / "socket", self.root / "var/lib/postgresql/15/main"
         self.variables["PGHOST"] = str(self.socket)
-        verify = f"{self.programs}/pg_verifybackup"
-        if subprocess.run([verify, "--version"], capture_output=True, check=False).returncode:
-            script = self.root / "bin" / "pg_verifybackup"
-            script.write_text(VERIFY)
-            script.chmod(0o755)
+        provide_verify(self.root / "bin", self.programs)
         for folder in (self.socket, self.data.parent):
             folder.mkdir(parents=True)
             self.own(folder)

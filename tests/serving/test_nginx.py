@@ -114,10 +114,10 @@ def certificate(folder: Path) -> None:
 class Proxy:
     """nginx with our file."""
 
-    def __init__(self, folder: Path, upstreams: list[int]) -> None:
+    def __init__(self, folder: Path, upstreams: list[int], further: str = "") -> None:
         self.http, self.https = free_ports(2)
         certificate(folder)
-        (folder / "site.conf").write_text(site_file(upstreams, self.http, self.https, folder, NAME))
+        (folder / "site.conf").write_text(further + site_file(upstreams, self.http, self.https, folder, NAME))
         (folder / "nginx.conf").write_text(main_file(folder, f"{folder}/site.conf"))
         self._words = [str(NGINX), "-p", str(folder), "-e", f"{folder}/error.log", "-c", f"{folder}/nginx.conf"]
         self._folder = folder
@@ -305,6 +305,24 @@ def test_names_the_clients_address_behind_whatever_it_claims(proxy: Proxy, upstr
         assert headers["x-forwarded-for"] == ", ".join([*claimed.values(), "127.0.0.1"])
         assert headers["host"] == NAME
         assert re.fullmatch("[0-9a-f]{32}", headers["x-request-id"])
+
+
+def test_behind_a_front_its_callers_address_is_the_one_that_counts(upstreams: list[Upstream], tmp_path: Path) -> None:
+    """The limit of connections is per `$remote_addr`, which is also the last address of X-Forwarded-For."""
+    front = (DEPLOY / "cluster" / "nginx-front.conf").read_text("utf-8").replace("10.0.0.31", "127.0.0.1")
+    for each in upstreams:
+        each.seen.clear()
+    with Proxy(tmp_path, [each.port for each in upstreams], front) as proxy:
+        client = proxy.client()
+        client.putrequest("GET", "/status/200")
+        for address in ("198.51.100.1", "203.0.113.7"):  # HAProxy adds a line to what the caller claims
+            client.putheader("X-Forwarded-For", address)
+        client.endheaders()
+        client.getresponse().read()
+        client.close()
+    (_, _, headers, _) = next(found for each in upstreams for found in each.seen)
+    assert headers["x-forwarded-for"] == "198.51.100.1, 203.0.113.7, 203.0.113.7"
+    assert client_address("127.0.0.1", [headers["x-forwarded-for"]], 2) == "203.0.113.7"
 
 
 @pytest.mark.parametrize(("path", "status"), [("sites/111/posts", 200), ("posts/new", 200), ("keys", 413)])

@@ -1,7 +1,7 @@
 """The cluster of docs/high-availability.md on this machine, from the files of deploy/cluster/.
 
 Six hosts: db1 to db3 (etcd, PostgreSQL under Patroni), app1 and app2 (HAProxy, the service), front (HAProxy, Valkey,
-the provider).
+the provider). A seventh one, backup, has no programs of its own.
 """
 
 import contextlib
@@ -27,9 +27,10 @@ from support.repository import ROOT
 FILES = ROOT / "deploy" / "cluster"
 PATRONI = ROOT / "build" / "failover" / "bin" / "patroni"
 _PATH = f"{os.environ['PATH']}:/usr/sbin"
-_NUMBERS = {"db1": 11, "db2": 12, "db3": 13, "app1": 21, "app2": 22, "front": 31}
+_NUMBERS = {"db1": 11, "db2": 12, "db3": 13, "app1": 21, "app2": 22, "front": 31, "backup": 51}
 _TEMPLATE = "10.0.0."
 _START_SECONDS = 120
+_OTHER_USER = ("    user haproxy\n", "    group haproxy\n", "    chroot /var/lib/haproxy\n")
 _RATES = (
     *("TOKENS_PER_ADDRESS", "TOKENS_PER_CLIENT", "WRONG_SECRETS", "HEARTBEATS_PER_KEY", "READS_PER_KEY"),
     *("READS_PER_USER", "WRITES_PER_KEY", "WRITES_PER_USER", "CREATIONS_PER_USER"),
@@ -38,7 +39,7 @@ _RATES = (
 
 def missing() -> list[str]:
     """Return the programs and rights that the cluster lacks here; `make failover` installs the programs."""
-    absent = [name for name in ("etcd", "haproxy", "setpriv") if shutil.which(name, path=_PATH) is None]
+    absent = [name for name in ("etcd", "etcdctl", "haproxy", "setpriv") if shutil.which(name, path=_PATH) is None]
     if "setpriv" not in absent and not can_be_other():
         absent.append("the right of root to run programs as another user")
     return absent if PATRONI.exists() else [*absent, "patroni"]
@@ -61,6 +62,13 @@ def until(wanted: Callable[[], bool], what: str, seconds: float = _START_SECONDS
     return time.monotonic() - begun
 
 
+def kill_postgres(host: Host) -> None:
+    """End PostgreSQL with all its processes; Patroni goes on."""
+    for process in host.processes("postgres"):
+        if process.name() == "postgres":
+            process.kill()
+
+
 class Cluster:
     """The running cluster; `url` is the front."""
 
@@ -73,7 +81,7 @@ class Cluster:
         self.url = f"http://{self.front.address}:8080"
         self.http = httpx.Client(timeout=5, trust_env=False, verify=False)
         self._directly = False
-        self._passwords = {f"change-me-{number}": f"secret-{number}-{os.getpid()}" for number in range(1, 5)}
+        self._passwords = {f"change-me-{number}": f"secret-{number}-{os.getpid()}" for number in range(1, 6)}
 
     def start(self) -> None:
         """Start everything in the order of the page."""
@@ -116,12 +124,17 @@ class Cluster:
         return found[0]
 
     def standbys(self) -> list[Host]:
-        """Return the hosts that stream from the primary."""
-        return [host for host in self.databases if self.answers(host, "replica?replication_state=streaming")]
+        """Return the hosts that stream from the primary. Patroni's `/replica` includes those that do not."""
+        return [host for host in self.databases if self._streams(host)]
 
     def has_sync(self) -> bool:
         """Return whether one of the standbys is synchronous."""
         return any(self.answers(host, "synchronous") for host in self.databases)
+
+    @property
+    def superuser_password(self) -> str:
+        """Return the password of postgres."""
+        return self._passwords["change-me-1"]
 
     def synchronous(self) -> Host:
         """Return the synchronous standby, when there is one."""
@@ -195,14 +208,26 @@ class Cluster:
         words = [sys.executable, "-m", "profilesvc", "serve", "--host", host.address, "--port", "8000"]
         host.run("profilesvc", words, self._settings(host))
 
+    def join(self, host: Host, settings: Path) -> None:
+        """Start a database host with an empty disk and these settings of etcd, the first time it runs."""
+        self._start_etcd(host, settings.parent)
+        self._start_patroni(host)
+
+    def _streams(self, host: Host) -> bool:
+        with contextlib.suppress(httpx.TransportError):
+            state: dict[str, Any] = self.http.get(f"http://{host.address}:8008/patroni").json()
+            return state.get("role") == "replica" and state.get("replication_state") == "streaming"
+        return False
+
     def _status(self, url: str) -> int:
         with contextlib.suppress(httpx.TransportError):
             return self.http.get(url).status_code
         return 0
 
-    def _file(self, host: Host, name: str, changes: dict[str, str]) -> str:
+    def _file(self, host: Host, name: str, changes: dict[str, str], folder: Path = FILES) -> str:
         """Return a file of deploy/cluster/ with this cluster's values."""
-        text = re.sub(r"\bADDRESS\b", host.address, re.sub(r"\bNAME\b", host.name, (FILES / name).read_text("utf-8")))
+        text = (folder / name).read_text("utf-8")
+        text = re.sub(r"\bADDRESS\b", host.address, re.sub(r"\bNAME\b", host.name, text))
         for before, after in (changes | self._passwords).items():
             text = text.replace(before, after)
         ranges = f"{_TEMPLATE}0/24", f"{self.network.prefix}0/24" if self.network.can_be_cut else "127.0.0.0/8"
@@ -213,12 +238,12 @@ class Cluster:
         path.write_text(self._file(host, name, changes), "utf-8")
         return str(path)
 
-    def _variables(self, host: Host, name: str, changes: dict[str, str]) -> dict[str, str]:
-        lines = self._file(host, name, changes).splitlines()
+    def _variables(self, host: Host, name: str, changes: dict[str, str], folder: Path = FILES) -> dict[str, str]:
+        lines = self._file(host, name, changes, folder).splitlines()
         return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
 
-    def _start_etcd(self, host: Host) -> None:
-        variables = self._variables(host, "etcd", {"/var/lib/etcd/profilesvc": str(host.folder / "etcd")})
+    def _start_etcd(self, host: Host, folder: Path = FILES) -> None:
+        variables = self._variables(host, "etcd", {"/var/lib/etcd/profilesvc": str(host.folder / "etcd")}, folder)
         host.run("etcd", ["etcd"], variables, unprivileged=True)
 
     def _start_patroni(self, host: Host) -> None:
@@ -232,12 +257,13 @@ class Cluster:
         host.run("patroni", [str(PATRONI), self._write(host, "patroni.yml", changes)], {}, unprivileged=True)
 
     def _start_haproxy(self, host: Host, name: str, changes: dict[str, str]) -> None:
-        host.run("haproxy", ["haproxy", "-db", "-f", self._write(host, name, changes)], {})
+        # HAProxy of another user would not end with the test's process.
+        path = self._write(host, name, changes | dict.fromkeys(_OTHER_USER, ""))
+        host.run("haproxy", ["haproxy", "-db", "-f", path], {})
 
     def _start_front(self) -> None:
         host, variables = self.front, {"PROFILESVC_DATA_DIR": str(self.front.folder)}
-        words = [str(valkey.get_binary_path()), "--bind", host.address, "--port", "6379"]
-        host.run("valkey", [*words, "--save", "", "--protected-mode", "no"], {})
+        host.run("valkey", [str(valkey.get_binary_path()), self._write(host, "redis.conf", {})], {})
         words = ["emulator", "serve", "--host", host.address, "--port", "8001"]
         host.run("emulator", [sys.executable, "-m", "profilesvc", *words], variables)
         secure = (FILES / "haproxy-front.cfg").read_text("utf-8").partition("rise 1 ")[2].partition("\n")[0]
@@ -245,6 +271,8 @@ class Cluster:
             "/etc/haproxy/unavailable.http": str(FILES / "unavailable.http"),
             ":443 ssl crt /etc/haproxy/profiles.example.com.pem": f"{host.address}:8080",
             secure: "",
+            "    bind :80\n": "",
+            "    http-request redirect scheme https code 308 unless { ssl_fc }\n": "",
             ":443": ":8000",
         }
         self._start_haproxy(host, "haproxy-front.cfg", changes)
@@ -259,7 +287,7 @@ class Cluster:
         where = ["-h", str(host.folder), "-U", "postgres", "-d", "postgres"]
         done = subprocess.run(
             [str(postgres_programs() / "psql"), *where, "-AtXqc", statement],
-            env={"PGPASSWORD": self._passwords["change-me-1"]},
+            env={"PGPASSWORD": self.superuser_password},
             capture_output=True,
             text=True,
             check=True,

@@ -20,6 +20,7 @@ KEY = {"name": "Failover", "business_id": 10, "assigned_location_id": "locations
 _PAUSE_SECONDS = 0.05
 _BEFORE_SECONDS = 3.0
 _SETTLED_SECONDS = 3.0
+_FRESH_SECONDS = 2.0  # less than _SETTLED_SECONDS, so that what was under way during the harm does not count
 _END_SECONDS = 120.0
 
 
@@ -333,10 +334,14 @@ class Load:
     def harm(self, what: Callable[[], Result]) -> Result:
         """Do something to the cluster; from now on times count."""
         self._harmed = time.monotonic()
-        return what()
+        result = what()
+        self._done = time.monotonic()
+        return result
 
     def recover(self, within: float, *only: str) -> None:
-        """Wait until no request has been rejected for a while, and check that each kind was written since.
+        """Wait until no request has been rejected for a while, and each kind was written in the last seconds.
+
+        A frozen host rejects nothing: requests wait for it, so that the absence of rejections alone proves nothing.
 
         Raises:
             AssertionError: this is not so `within` seconds after the harm.
@@ -344,8 +349,8 @@ class Load:
         kinds = set(only) or {kind for _, kind in self.record.writes}
         while True:
             now = time.monotonic()
-            since = max([self._harmed, *self.record.rejected])
-            written = {kind for at, kind in list(self.record.writes) if at > since}
+            since = max([self._done, *self.record.rejected])
+            written = {kind for at, kind in list(self.record.writes) if at > max(since, now - _FRESH_SECONDS)}
             if now - since > _SETTLED_SECONDS and written >= kinds:
                 break
             late = now - self._harmed - _SETTLED_SECONDS > within
@@ -371,12 +376,16 @@ class Load:
     def stop(self) -> None:
         """End the callers, then look for everything that was acknowledged."""
         self._end()
+        self.check()
+        counted = collections.Counter(kind for _, kind in self.record.writes)
+        self.record.summary += f", {len(self.record.lost)} lost of {dict(counted)}, {len(self.record.wrong)} wrong"
+
+    def check(self) -> None:
+        """Look for everything that was acknowledged."""
         for caller in self.callers:
             with contextlib.suppress(WrongError):
                 caller.check()
         self._guard.check()
-        counted = collections.Counter(kind for _, kind in self.record.writes)
-        self.record.summary += f", {len(self.record.lost)} lost of {dict(counted)}, {len(self.record.wrong)} wrong"
 
     def _make_room(self) -> None:
         """Revoke the keys of earlier callers, because a location may have twenty."""

@@ -85,11 +85,13 @@ def can_cut() -> bool:
     """Return whether this process may create network namespaces."""
     if os.geteuid() != 0:
         return False
+    # In full: to ip, `a` alone is short for `address`.
+    words = "ip link add name one type veth peer name two; ip link add name three type bridge"
     tried = subprocess.run(
-        ["unshare", "--net", "sh", "-ec", "ip link add a type veth peer name b; ip link add c type bridge"],
-        check=False,
-        capture_output=True,
+        ["unshare", "--net", "sh", "-ec", words], check=False, capture_output=True, text=True, env=_SYSTEM
     )
+    lacks = ("not permitted", "not supported", "not found", "Unknown device type", "No such file")
+    assert tried.returncode == 0 or any(reason in tried.stderr for reason in lacks), tried.stderr
     return tried.returncode == 0
 
 
@@ -99,6 +101,11 @@ def can_be_other() -> bool:
         return True
     tried = subprocess.run(["setpriv", *_AS_OTHER, _READS_ALL, "--", "true"], check=False, capture_output=True)
     return tried.returncode == 0
+
+
+def as_other() -> tuple[str, ...]:
+    """Return the options of setpriv with which PostgreSQL runs."""
+    return (*_AS_OTHER, _READS_ALL) if os.geteuid() == 0 else ()
 
 
 class Host:
@@ -113,7 +120,7 @@ class Host:
 
     def run(self, name: str, words: Sequence[str], variables: dict[str, str], *, unprivileged: bool = False) -> None:
         """Start a program; its output is in the host's folder. `unprivileged`: it refuses to run as root."""
-        changed = (*_AS_OTHER, _READS_ALL) if unprivileged and os.geteuid() == 0 else ()
+        changed = as_other() if unprivileged else ()
         command = [*self.network.within(self.name), "setpriv", *changed, "--pdeathsig", "KILL", "--", *words]
         with (self.folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
