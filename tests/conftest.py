@@ -233,7 +233,8 @@ class Postgres:
         self.run(f"CREATE SCHEMA seed; {saved}", database)
         emptied = "".join(f"DELETE FROM {table};" for table in reversed(_TABLES))
         copies = "".join(f"INSERT INTO {table} SELECT * FROM seed.{table};" for table in _TABLES)
-        locked = f"SET lock_timeout = '5s'; LOCK TABLE {_NAMES} IN EXCLUSIVE MODE;"
+        patient = "SET lock_timeout = '5s'; SET statement_timeout = 0;"  # to delete 10,000 rows may take long
+        locked = f"{patient} LOCK TABLE {_NAMES} IN EXCLUSIVE MODE;"
         return f"{locked} {emptied} {copies} {_CONTINUE_NUMBERING}"
 
     def restored(self, database: str) -> None:
