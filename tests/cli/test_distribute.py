@@ -125,6 +125,22 @@ class TestOnACluster:
         assert run("users", "list").exit_code == 0
         assert run("db", "current").exit_code == 0
 
+    def test_sessions_on_all_nodes_plan_each_execution(
+        self, run: Run, cluster: "Cluster", monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert run("db", "upgrade").exit_code == 0
+        name = cluster.url("fresh").rpartition("/")[2]
+        cluster.run(f"ALTER ROLE CURRENT_USER IN DATABASE {name} RESET plan_cache_mode", "fresh")
+        rows = {row["name"]: row for row in json.loads(run("doctor", "--json").stdout)}
+        assert "SET plan_cache_mode = force_custom_plan" in rows["plans"]["hint"]
+        assert "time limits" not in rows
+        assert run("db", "distribute", "--shards", "4").exit_code == 0
+        for node in range(len(cluster.nodes.addresses)):
+            monkeypatch.setenv("PROFILESVC_DATABASE_URL", cluster.url("fresh", node))
+            rows = {row["name"]: row["status"] for row in json.loads(run("doctor", "--json").stdout)}
+            assert "plans" not in rows, node
+            assert rows["nodes"] == "ok"
+
     def test_partitions_of_months_are_distributed_too_and_left_to_the_coordinator(
         self, run: Run, cluster: "Cluster"
     ) -> None:

@@ -166,16 +166,26 @@ async def test_a_connection_that_was_cut_while_idle_is_replaced(pool: PostgresPo
     assert await pool.run(pid, 5) != idle
 
 
-async def test_a_lost_node_of_a_cluster_costs_no_connection(pool: PostgresPool) -> None:
+@pytest.mark.parametrize(
+    ("code", "message", "is_unavailable"),
+    [
+        ("08006", "connection to the remote node failed", True),
+        ("XX000", "could not commit transaction for shard 102008 on at least one active node", True),
+        ("XX000", "server closed the connection unexpectedly", True),
+        ("XX000", "cache lookup failed for relation 16384", False),
+    ],
+)
+async def test_a_lost_node_of_a_cluster_costs_no_connection(
+    pool: PostgresPool, code: str, message: str, is_unavailable: bool
+) -> None:
     """Citus reports it as an error of the statement; the connection is intact, and so are the others."""
     idle = await pool.run(pid, 5)
 
     async def lost(connection: Any) -> None:
-        raised = "DO $$ BEGIN RAISE EXCEPTION 'connection to the remote node failed' USING ERRCODE = '08006'; END $$"
-        await connection.execute(raised)
+        await connection.execute(f"DO $$ BEGIN RAISE EXCEPTION '{message}' USING ERRCODE = '{code}'; END $$")
 
-    with pytest.raises(asyncpg.ConnectionFailureError) as failure:
+    with pytest.raises(asyncpg.PostgresError) as failure:
         await pool.run(lost, 5)
     assert await pool.run(pid, 5) == idle
     assert not is_lost(failure.value)
-    assert as_unavailable(failure.value) is not None
+    assert (as_unavailable(failure.value) is not None) == is_unavailable

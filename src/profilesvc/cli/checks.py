@@ -146,9 +146,13 @@ async def _contents(engine: "AsyncEngine") -> list[Check]:
     from profilesvc.storage import distribution
 
     checks = []
-    if limits := await time_limits.missing(engine):
-        hint = f"run `profilesvc db upgrade`, or as the administrator: {'; '.join(limits.values())};"
-        message = f"a lost connection keeps its locks without {', '.join(limits)}"
+    settings = await time_limits.missing(engine)
+    hint = f"run `profilesvc db upgrade`, or as the administrator: {'; '.join(settings.values())};"
+    if settings.pop(time_limits.PLANS, None):
+        message = "the sessions of a node of Citus 14.0 grow with each statement without force_custom_plan"
+        checks.append(Check("plans", "warn", message, hint))
+    if settings:
+        message = f"a lost connection keeps its locks without {', '.join(settings)}"
         checks.append(Check("time limits", "warn", message, hint))
     if (down := await nodes.without_response(engine)) is not None:
         checks.append(_nodes(down, await distribution.is_distributed(engine)))

@@ -64,16 +64,20 @@ def distribute(
 ) -> None:
     """Distribute the tables over the nodes of a Citus cluster; skip those that are distributed."""
     from profilesvc.contract.errors import CONFLICT
-    from profilesvc.database import migrate
+    from profilesvc.database import migrate, time_limits
     from profilesvc.domain.errors import ServiceError
     from profilesvc.storage import distribution
 
-    async def work(engine: "AsyncEngine") -> list[distribution.Step]:
+    async def work(engine: "AsyncEngine") -> tuple[list[distribution.Step], list[str]]:
         if not migrate.is_supported(await migrate.current(engine)):
             raise ServiceError(CONFLICT, "The tables are missing or old. Run `profilesvc db upgrade`.")
-        return await (distribution.missing if dry_run else distribution.distribute)(engine, shards)
+        if dry_run:
+            return await distribution.missing(engine, shards), []
+        return await distribution.distribute(engine, shards), await time_limits.ensure(engine)
 
-    steps = _with_engine(work)
+    steps, problems = _with_engine(work)
+    for line in problems:
+        typer.echo(f"profilesvc: {line}", err=True)
     if not steps:
         typer.echo("profilesvc: all tables are distributed", err=True)
     show([step._asdict() for step in steps], as_json)

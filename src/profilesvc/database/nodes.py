@@ -81,7 +81,8 @@ def of_nodes(nodes: Iterable[Node]) -> str | None:
     versions: dict[str, str] = {}
     for node in nodes:
         if not node.success:
-            return f"the node {node.name} does not respond: {(node.result or 'no reason given').splitlines()[0]}"
+            why = (node.result or "no reason given").splitlines()[0]
+            return f"the node {node.name} does not respond: {why} (the log of this server has the reason)"
         if not node.result:
             return f"the node {node.name} has no extension citus: run CREATE EXTENSION citus in its database"
         if not node.is_synced:

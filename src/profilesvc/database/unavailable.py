@@ -28,6 +28,17 @@ _UNAVAILABLE = (
 # disk full.
 _LOST = ("08", "28", "3D000", "3F000", _NO_PRIVILEGE, READ_ONLY, "53300", "57P01", "57P02", "57P03", "57P05")
 _BUSY = ("25P03", "25P04", "40", "53", "55", "57", "58")
+# Citus reports a node that it lost during a statement or a commit, whose outcome is then unknown, with the code of
+# internal errors, and with a message of its own or of PostgreSQL's client library.
+_INTERNAL = "XX000"
+_LOST_NODE = (
+    "could not commit transaction for shard",
+    "server closed the connection",
+    "could not receive data from server",
+    "could not send data to server",
+    "no connection to the server",
+    "connection not open",
+)
 
 
 def sqlstate(error: BaseException) -> str:
@@ -67,7 +78,9 @@ def as_unavailable(error: BaseException) -> ServiceError | None:
         return None if _is_wrong_statement(error) else _unavailable()
     if not isinstance(error, sqlalchemy.exc.DBAPIError | asyncpg.PostgresError):
         return None
-    is_unavailable = sqlstate(error).startswith((*_LOST, *_BUSY)) or _is_without_schema(error)
+    is_unavailable = (
+        sqlstate(error).startswith((*_LOST, *_BUSY)) or _is_without_schema(error) or _is_of_lost_node(error)
+    )
     return _unavailable() if is_unavailable or getattr(error, "connection_invalidated", False) else None
 
 
@@ -86,6 +99,11 @@ def is_lost(error: BaseException) -> bool:
 def _is_without_schema(error: BaseException) -> bool:
     """Return whether one of the service's tables is missing: the role may not use the schema. Others are a defect."""
     return sqlstate(error) == "42P01" and any(f'"{name}"' in reason(error) for name in metadata.tables)
+
+
+def _is_of_lost_node(error: BaseException) -> bool:
+    """Return whether a node of a cluster was lost while it ran a statement or a commit."""
+    return sqlstate(error) == _INTERNAL and any(text in reason(error) for text in _LOST_NODE)
 
 
 def _is_of_sqlite(error: BaseException) -> bool:

@@ -14,6 +14,9 @@ from profilesvc.storage.tables import businesses, keys, metadata, users
 from profilesvc.storage.users import continue_numbering
 
 PIECE = 5_000  # rows of a transaction, which is short enough that a running service can write in between
+# The second is for Citus, which otherwise opens a connection for each shard in each transaction, and closes it again.
+# Such a transaction has taken longer than the time limit of the role. PostgreSQL ignores it.
+_SETTINGS = "SET LOCAL synchronous_commit = off", "SET LOCAL citus.max_adaptive_executor_pool_size = 1"
 
 
 async def load(storage: Storage, table: Table, columns: Sequence[str], rows: Iterable[tuple[object, ...]]) -> int:
@@ -34,7 +37,8 @@ async def load(storage: Storage, table: Table, columns: Sequence[str], rows: Ite
 async def _insert(session: AsyncSession, table: Table, columns: Sequence[str], rows: list[tuple[object, ...]]) -> None:
     connection = await session.connection()
     if connection.dialect.name == "postgresql":
-        await session.execute(text("SET LOCAL synchronous_commit = off"))
+        for setting in _SETTINGS:
+            await session.execute(text(setting))
         driver = cast(asyncpg.Connection, (await connection.get_raw_connection()).driver_connection)
         await driver.copy_records_to_table(table.name, columns=columns, records=rows)
     else:
