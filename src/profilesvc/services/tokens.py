@@ -54,7 +54,7 @@ async def verify_secret(services: Services, client_id: str, client_secret: str) 
 
 async def client_credentials(services: Services, body: ClientCredentialsGrant) -> Token:
     """Run the client credentials grant and return an access token and a refresh token."""
-    return _token(services, *await _grant(services, body))
+    return await _token(services, *await _grant(services, body))
 
 
 async def access_token(services: Services, body: ClientCredentialsGrant) -> AccessToken:
@@ -64,7 +64,7 @@ async def access_token(services: Services, body: ClientCredentialsGrant) -> Acce
     return AccessToken(
         scope="service",
         plan=key.plan,
-        access_token=pair.access_token(services),
+        access_token=await pair.access_token(services),
         expires_in=pair.access_ttl,
         permissions=pair.permissions,
     )
@@ -108,7 +108,7 @@ async def refresh(services: Services, body: RefreshGrant) -> Token:
         pair = await services.background.finish(rotation.exchange(services, key, claims, granted))
     except rotation.RefreshRejected:
         raise _bad_refresh_token() from None
-    return _token(services, key, pair)
+    return await _token(services, key, pair)
 
 
 async def _check_client(services: Services, body: RefreshGrant, key: KeyState) -> None:
@@ -121,12 +121,12 @@ async def _check_client(services: Services, body: RefreshGrant, key: KeyState) -
         raise _bad_refresh_token()
 
 
-def _token(services: Services, key: KeyState, pair: rotation.Pair) -> Token:
+async def _token(services: Services, key: KeyState, pair: rotation.Pair) -> Token:
     record_use(services, key)
     return Token(
         scope="service",
         plan=key.plan,
-        access_token=pair.access_token(services),
+        access_token=await pair.access_token(services),
         expires_in=pair.access_ttl,
         permissions=pair.permissions,
         refresh_token=pair.refresh_token(services),
