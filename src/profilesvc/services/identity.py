@@ -49,6 +49,17 @@ async def exchange(services: Services, body: TokenExchangeGrant, user_agent: str
     request = current_request()
     origins.decide(services, request, None)  # the token is a user's, whatever client sends it
     require_origin(request)
+    user, session_id = await services.background.finish(_start_session(services, identity, user_agent))
+    return UserToken(
+        plan=user.plan,
+        access_token=await tokens.sign_for_user(services, user, session_id),
+        expires_in=services.settings.tokens.user_ttl_seconds,
+        permissions=[name.value for name in ALL],
+    )
+
+
+async def _start_session(services: Services, identity: Identity, user_agent: str) -> tuple[UserState, str]:
+    """Use up an ID token, and return the user and the id of the new session."""
     async with services.storage.write() as session:
         # Stored for an hour longer than the token is valid, because the clocks of processes differ.
         if not await identities.mark_used(session, identity.digest, identity.valid_until + HOUR):
@@ -56,15 +67,9 @@ async def exchange(services: Services, body: TokenExchangeGrant, user_agent: str
         user = await _user(services, session, identity)
         if user.suspended_at is not None:
             raise _rejection("suspended")
-        request.actor = f"user:{user.id}"
+        current_request().actor = f"user:{user.id}"
         await audit.record(services, session, "user.login", user.id, issuer=identity.issuer)
-        session_id = await sessions.start(services, session, user, user_agent)
-    return UserToken(
-        plan=user.plan,
-        access_token=await tokens.sign_for_user(services, user, session_id),
-        expires_in=services.settings.tokens.user_ttl_seconds,
-        permissions=[name.value for name in ALL],
-    )
+        return user, await sessions.start(services, session, user, user_agent)
 
 
 def _rejection(cause: str) -> ServiceError:

@@ -32,4 +32,4 @@ async def issue_token(services: Services, body: TokenRequest, user_agent: str) -
         return await tokens.client_credentials(services, body.root)
     if isinstance(body.root, RefreshGrant):
         return await tokens.refresh(services, body.root)
-    return await services.background.finish(identity.exchange(services, body.root, user_agent))
+    return await identity.exchange(services, body.root, user_agent)
