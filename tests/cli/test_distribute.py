@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from conftest import Cluster, Postgres
 
 pytestmark = pytest.mark.postgres
-FOREIGN_KEYS = "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND conrelid = ANY ($1::regclass[])"
+FOREIGN_KEYS = "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND conrelid = ANY ($1::text[]::regclass[])"
 
 
 class TestWithoutACluster:

@@ -5,6 +5,7 @@ its own on all nodes.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -66,8 +67,8 @@ class Nodes:
             await connection.close()
         connection = await self.connect(database)
         await connection.execute("SELECT citus_set_coordinator_host($1, $2)", *self.addresses[0])
-        for host, port in self.addresses[1:]:
-            await connection.execute("SELECT citus_add_node($1, $2)", host, port)
+        for address in self.addresses[1:]:
+            await _added(connection, address)
         await connection.close()
 
     async def drop(self, database: str) -> None:
@@ -75,6 +76,16 @@ class Nodes:
             connection = await self._maintained(node)
             await connection.execute(f"DROP DATABASE IF EXISTS {_own(database)} WITH (FORCE)")
             await connection.close()
+
+
+async def _added(coordinator: asyncpg.Connection, address: tuple[str, int]) -> None:
+    """Add a node; on a busy machine it may fail while other processes add theirs."""
+    for _ in range(4):
+        with contextlib.suppress(asyncpg.PostgresError):
+            await coordinator.execute("SELECT citus_add_node($1, $2)", *address)
+            return
+        await asyncio.sleep(2)
+    await coordinator.execute("SELECT citus_add_node($1, $2)", *address)
 
 
 async def tasks(database: asyncpg.Connection, statement: str, values: Sequence[Any]) -> list[int]:

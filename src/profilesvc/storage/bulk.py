@@ -9,11 +9,13 @@ from sqlalchemy import Table, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.engine import Storage
+from profilesvc.database.migrate import LIMITS
 from profilesvc.database.statements import Executor
 from profilesvc.storage.tables import businesses, keys, metadata, users
 from profilesvc.storage.users import continue_numbering
 
 PIECE = 5_000  # rows of a transaction, which is short enough that a running service can write in between
+_ANALYZE_SECONDS = 600.0
 # The second is for Citus, which otherwise opens a connection for each shard in each transaction, and closes it again.
 # Such a transaction has taken longer than the time limit of the role. PostgreSQL ignores it.
 _SETTINGS = "SET LOCAL synchronous_commit = off", "SET LOCAL citus.max_adaptive_executor_pool_size = 1"
@@ -67,6 +69,13 @@ async def settle(storage: Storage, tables: Sequence[Table]) -> None:
             return
         await continue_numbering(session, *(table.name for table in tables))
     for table in metadata.sorted_tables:
-        storage.renew()
-        async with storage.write() as session:
-            await session.execute(text(f"ANALYZE {table.name}"))
+        await _analyze(storage, table)
+
+
+async def _analyze(storage: Storage, table: Table) -> None:
+    """Update the planner's statistics on a table, which takes longer than a unit of work for many shards of Citus."""
+    async with storage.engine.begin() as connection:
+        for setting in LIMITS:
+            await connection.exec_driver_sql(setting)
+        driver = cast(asyncpg.Connection, (await connection.get_raw_connection()).driver_connection)
+        await driver.execute(f"ANALYZE {table.name}", timeout=_ANALYZE_SECONDS)
