@@ -280,9 +280,12 @@ async def unsubscribe(services: Services, row: Channel) -> None:
 
 async def _named(services: Services, address: str) -> Channel | None:
     """Return the address with an owner and a number such as 1-2."""
-    owner, _, number = address.partition("-")
+    owner, _, place = address.partition("-")
+    owner_id, number = number_of(owner), number_of(place)
+    if not (owner_id and number):  # no statement for a link that was never sent
+        return None
     async with services.storage.read() as session:
-        return await channels.find(session, number_of(owner), number_of(number), KINDS)
+        return await channels.find(session, owner_id, number, KINDS)
 
 
 def _is_equal(sent: str, digest: str) -> bool:
