@@ -18,9 +18,7 @@ SLOWER = 2.0 if "CI" in os.environ else 1.0
 TTL_SECONDS = 20  # of deploy/cluster/patroni.yml
 DEAD_SECONDS = 8.0 * SLOWER  # for a process that has died on a host that is well
 STALLED_SECONDS = 1.0  # in which a primary cannot confirm anything, before it dies
-# After the ttl the standby asks the lost host for 2 s, and HAProxy notices within a second. If that host led etcd, the
-# election takes up to 2 s, and the new leader starts all locks again, a second longer.
-CUT_SECONDS = (TTL_SECONDS + 5 + 3) * SLOWER
+CUT_SECONDS = (TTL_SECONDS + 5) * SLOWER  # can be exceeded if the host also led etcd: docs/high-availability.md
 WELL_SECONDS = 30.0 * SLOWER
 ROLLING_SECONDS = 240.0 * SLOWER
 AWAKE_SECONDS = 3.0  # in which a primary that wakes up could serve old data
