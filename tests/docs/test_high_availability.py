@@ -18,7 +18,6 @@ HAPROXY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
 REPLACED = ("apt-get", "systemctl", "chown", "pip", "patronictl", "runuser", "curl", "profilesvc-admin")
 FOLDERS = (
     "bin",
-    "root",
     "etc/default",
     "etc/haproxy",
     "etc/nginx/conf.d",
@@ -38,10 +37,10 @@ def test_the_commands_write_the_files(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "deploy", tmp_path / "deploy")
     for name in ("fullchain", "privkey"):
         (tmp_path / f"{name}.pem").write_text(f"{name}\n")
-    etc, files = tmp_path / "etc", tmp_path / "root" / "cluster"
+    etc, files = tmp_path / "etc", tmp_path / "opt" / "cluster"
     shutil.copy(ROOT / "deploy" / "profilesvc.env", etc)
     for block in proven_by(PAGE, "test_the_commands_write_the_files"):
-        script = re.sub(r"(?<![\w.])/(etc|opt|root)/", rf"{tmp_path}/\1/", block.text.replace(" -o redis -g redis", ""))
+        script = re.sub(r"(?<![\w.])/(etc|opt)/", rf"{tmp_path}/\1/", block.text.replace(" -o redis -g redis", ""))
         script = f"set -euo pipefail\nPATH={tmp_path}/bin:$PATH\n{script}"
         done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, ""), script
@@ -64,7 +63,7 @@ def test_the_commands_write_the_files(tmp_path: Path) -> None:
 def test_each_password_is_replaced_by_the_same_one_in_all_files(tmp_path: Path) -> None:
     (first, *_) = proven_by(PAGE, "test_the_commands_write_the_files")
     shutil.copytree(ROOT / "deploy", tmp_path / "deploy")
-    subprocess.run(["bash", "-ec", first.text.replace("/root/", f"{tmp_path}/")], cwd=tmp_path, check=True)
+    subprocess.run(["bash", "-ec", first.text.replace("/opt/", f"{tmp_path}/")], cwd=tmp_path, check=True)
     texts = {path.name: path.read_text("utf-8") for path in (tmp_path / "cluster").iterdir()}
     assert not [name for name, text in texts.items() if "change-me" in text]
     (password,) = re.findall(r"^requirepass (\w+)$", texts["redis.conf"], re.MULTILINE)
@@ -76,7 +75,7 @@ def test_the_settings_of_an_app_host_are_accepted_once(tmp_path: Path) -> None:
     lines = (ROOT / "deploy" / "profilesvc.env").read_text("utf-8")
     (block,) = (each for each in proven_by(PAGE, "test_the_commands_write_the_files") if "app.env >>" in each.text)
     (tmp_path / "settings").write_text(lines, "utf-8")
-    script = block.text.replace("/etc/profilesvc.env", "settings").replace("/root/", f"{ROOT}/deploy/")
+    script = block.text.replace("/etc/profilesvc.env", "settings").replace("/opt/", f"{ROOT}/deploy/")
     subprocess.run(["bash", "-ec", script], cwd=tmp_path, check=True)
     names = re.findall(r"^(\w+)=", (tmp_path / "settings").read_text("utf-8"), re.MULTILINE)
     assert len(names) == len(set(names))
