@@ -18,7 +18,7 @@ from profilesvc.operations.alarms import OUTAGE, TOGETHER, Alarms
 from profilesvc.services import watching
 from profilesvc.services.context import Services
 from profilesvc.storage import watches
-from profilesvc.storage.watches import FIRST, Page, Place, Stale
+from profilesvc.storage.watches import FIRST, LAST, Page, Stale
 
 log = logging.getLogger("profilesvc")
 PAUSES = (60.0, 60.0)  # seconds before the first sweep, and between sweeps
@@ -89,11 +89,11 @@ async def _sweep(services: Services) -> None:
 
 
 async def _pages(services: Services) -> AsyncIterator[Page]:
-    after: Place | None = FIRST
-    while after is not None:
+    after = FIRST
+    while after != LAST:
         services.storage.renew()
         async with services.storage.read() as session:
-            until = await watches.page_end(session, after, PAGE)
+            until = await watches.page_end(session, after, PAGE) or LAST
         yield after, until
         after = until
 

@@ -7,34 +7,47 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
+    BigInteger,
+    BindParameter,
     Boolean,
     ColumnElement,
+    FromClause,
+    Integer,
     Select,
     String,
-    Table,
     and_,
+    bindparam,
     case,
     cast,
     func,
-    literal,
     literal_column,
     or_,
     select,
-    true,
     tuple_,
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, insert_into, upsert
+from profilesvc.database.statements import Executor, Prepared, fetch, insert_into, upsert
 from profilesvc.domain.connection import DOWN, OFFLINE_AFTER, ONLINE_FOR, ReportedState
 from profilesvc.domain.time import DAY, SECOND
 from profilesvc.storage.tables import connections, keys, sweep_marks, watches
 
 Place = tuple[int, int]  # the owner and the number of a key
-Page = tuple[Place, Place | None]  # after the first, up to the second; None for the last page
+Page = tuple[Place, Place]  # after the first, up to the second
 FIRST: Place = (0, 0)
-_PLACE = tuple_(keys.c.owner_id, keys.c.id)
+LAST: Place = (2**63 - 1, 2**63 - 1)  # after every key
 _OF_KEY = (keys.c.owner_id, keys.c.id)
+
+
+def _number(name: str) -> "BindParameter[int]":
+    return bindparam(name, type_=BigInteger)
+
+
+_NOW = _number("now")
+_AFTER_OWNER, _UNTIL_OWNER = _number("after_owner"), _number("until_owner")
+_IS_AFTER = tuple_(*_OF_KEY) > tuple_(_AFTER_OWNER, _number("after_key"))
+_IS_UNTIL = tuple_(*_OF_KEY) <= tuple_(_UNTIL_OWNER, _number("until_key"))
+_IS_LIVE = and_(keys.c.revoked_at.is_(None), or_(keys.c.expires_at.is_(None), keys.c.expires_at > _NOW))
 
 
 class Stale(NamedTuple):
@@ -53,81 +66,87 @@ class Stale(NamedTuple):
     grace_seconds: int
 
 
+_PAGE_END = Prepared(
+    select(*_OF_KEY)
+    .where(keys.c.revoked_at.is_(None), _IS_AFTER)
+    .order_by(*_OF_KEY)
+    .limit(1)
+    .offset(bindparam("skipped", type_=Integer))
+)
+
+
 async def page_end(session: Executor, after: Place, size: int) -> Place | None:
     """Return the last key of the page after a place, or None if the page is not full."""
-    query = (
-        select(*_OF_KEY).where(keys.c.revoked_at.is_(None), after < _PLACE).order_by(*_OF_KEY).limit(1).offset(size - 1)
-    )
-    row = (await session.execute(query)).first()
-    return None if row is None else (row.owner_id, row.id)
+    rows = await fetch(session, _PAGE_END, after_owner=after[0], after_key=after[1], skipped=size - 1)
+    return (rows[0][0], rows[0][1]) if rows else None
 
 
-def _reported(now: int) -> "ColumnElement[str]":
-    """Return `domain.connection.reported_state` as an expression."""
-    last, grace = connections.c.last_heartbeat_at, func.coalesce(watches.c.grace_seconds, 0) * SECOND
-    is_still_down = and_(watches.c.state.in_(DOWN), or_(last.is_(None), last < watches.c.changed_at))
-    return case(
-        (is_still_down, watches.c.state),
-        (and_(last.is_(None), keys.c.created_at + OFFLINE_AFTER + grace <= now), "never_connected"),
-        (last.is_(None), "new"),
-        (last + OFFLINE_AFTER + grace <= now, "offline"),
-        (last + ONLINE_FOR >= now, "online"),
-        else_="idle",
-    )
-
-
-def _mismatch(now: int) -> "ColumnElement[bool]":
-    """Return a first check of `domain.connection.site_mismatch`, which decides."""
-    host, allowed = connections.c.site_host, keys.c.allowed_domains
-    outside = and_(allowed != "[]", ~allowed.contains(cast('"', String) + host + '"'))
-    return and_(
-        host.is_not(None),
-        or_(outside, and_(connections.c.other_site_host != "", connections.c.other_site_host_at > now - DAY)),
-    )
-
-
-def _days_before_the_end(now: int) -> "ColumnElement[int]":
-    """Return 1 or 7 for a key that ends within as many days and was valid for longer, else 0."""
-    end, start = keys.c.expires_at, keys.c.created_at
-    within = {days: and_(end - now <= days * DAY, end - start > days * DAY) for days in (1, 7)}
-    return case((within[1], 1), (within[7], 7), else_=0)
-
-
-_CONNECTION = and_(connections.c.owner_id == keys.c.owner_id, connections.c.key_id == keys.c.id)
-_WATCH = and_(watches.c.owner_id == keys.c.owner_id, watches.c.key_id == keys.c.id)
+_LAST_HEARTBEAT = connections.c.last_heartbeat_at
 _FALSE = literal_column("FALSE", Boolean)
 _STATE = func.coalesce(watches.c.state, "new")
 _WAS_MISMATCH = func.coalesce(watches.c.site_mismatch, _FALSE)
 _ANNOUNCED = func.coalesce(watches.c.expiry_announced, 0)
-_LAST = connections.c.last_heartbeat_at
+_GRACE = func.coalesce(watches.c.grace_seconds, 0)
 
 
-def _changed(now: int, *, may_alarm: bool) -> "ColumnElement[bool]":
-    """Select keys whose last event is no longer true; without `may_alarm` only good news about their state."""
-    days = _days_before_the_end(now)
-    ends_soon = and_(days > 0, or_(_ANNOUNCED == 0, days < _ANNOUNCED))
-    flips = and_(_reported(now) != _STATE, true() if may_alarm else _reported(now) == "online")
-    return or_(flips, func.coalesce(_mismatch(now), _FALSE) != _WAS_MISMATCH, ends_soon)
+def _reported() -> "ColumnElement[str]":
+    """Return `domain.connection.reported_state` as an expression."""
+    last, grace = _LAST_HEARTBEAT, _GRACE * SECOND
+    was_down = or_(*(watches.c.state == state for state in DOWN))
+    is_still_down = and_(was_down, or_(last.is_(None), last < watches.c.changed_at))
+    return case(
+        (is_still_down, watches.c.state),
+        (and_(last.is_(None), keys.c.created_at + OFFLINE_AFTER + grace <= _NOW), "never_connected"),
+        (last.is_(None), "new"),
+        (last + OFFLINE_AFTER + grace <= _NOW, "offline"),
+        (last + ONLINE_FOR >= _NOW, "online"),
+        else_="idle",
+    )
 
 
-def _page(query: "Select[*tuple[Any, ...]]", page: Page, now: int) -> "Select[*tuple[Any, ...]]":
+def _mismatch() -> "ColumnElement[bool]":
+    """Return a first check of `domain.connection.site_mismatch`, which decides."""
+    host, allowed = connections.c.site_host, keys.c.allowed_domains
+    outside = and_(allowed != "[]", ~allowed.contains(cast('"', String) + host + '"'))
+    another = and_(connections.c.other_site_host != "", connections.c.other_site_host_at > _NOW - DAY)
+    return func.coalesce(and_(host.is_not(None), or_(outside, another)), _FALSE)
+
+
+def _days_before_the_end() -> "ColumnElement[int]":
+    """Return 1 or 7 for a key that ends within as many days and was valid for longer, else 0."""
+    end, start = keys.c.expires_at, keys.c.created_at
+    within = {days: and_(end - _NOW <= days * DAY, end - start > days * DAY) for days in (1, 7)}
+    return case((within[1], 1), (within[7], 7), else_=0)
+
+
+_REPORTED, _MISMATCH, _DAYS = _reported(), _mismatch(), _days_before_the_end()
+_FLIPS = _REPORTED != _STATE
+_DIFFERS = or_(_MISMATCH != _WAS_MISMATCH, and_(_DAYS > 0, or_(_ANNOUNCED == 0, _DAYS < _ANNOUNCED)))
+_IS_STALE = or_(_FLIPS, _DIFFERS)  # the last event is no longer true
+_IS_GOOD_NEWS = or_(and_(_FLIPS, _REPORTED == "online"), _DIFFERS)
+
+
+def _page(query: "Select[*tuple[Any, ...]]") -> "Select[*tuple[Any, ...]]":
     """Restrict a query to the live keys of a page.
 
     The other tables have the range of owners too, so that PostgreSQL never reads them whole to join a page.
     """
-    after, until = page
-    connection, watch = and_(_CONNECTION, _of_owners(connections, page)), and_(_WATCH, _of_owners(watches, page))
-    return query.select_from(keys.outerjoin(connections, connection).outerjoin(watches, watch)).where(
-        keys.c.revoked_at.is_(None),
-        or_(keys.c.expires_at.is_(None), keys.c.expires_at > now),
-        after < _PLACE,
-        true() if until is None else until >= _PLACE,
-    )
+    joined: FromClause = keys
+    for table in (connections, watches):
+        of_key = and_(table.c.owner_id == keys.c.owner_id, table.c.key_id == keys.c.id)
+        joined = joined.outerjoin(table, and_(of_key, table.c.owner_id.between(_AFTER_OWNER, _UNTIL_OWNER)))
+    return query.select_from(joined).where(_IS_LIVE, _IS_AFTER, _IS_UNTIL)
 
 
-def _of_owners(table: Table, page: Page) -> "ColumnElement[bool]":
-    (first, _), until = page
-    return and_(table.c.owner_id >= first, true() if until is None else table.c.owner_id <= until[0])
+def _values(page: Page, now: int) -> dict[str, object]:
+    (after_owner, after_key), (until_owner, until_key) = page
+    return {
+        "after_owner": after_owner,
+        "after_key": after_key,
+        "until_owner": until_owner,
+        "until_key": until_key,
+        "now": now,
+    }
 
 
 class Counted(NamedTuple):
@@ -149,33 +168,34 @@ def total(pages: Iterable[Counted]) -> Counted:
     return Counted._make((*map(sum, counts), max(newest)))
 
 
+def _counts() -> "Select[*tuple[Any, ...]]":
+    silent_at, is_online = _LAST_HEARTBEAT + ONLINE_FOR, _STATE == "online"
+    fell_silent = and_(silent_at < _NOW, _number("silent_since") <= silent_at)
+    counted = (fell_silent, is_online, and_(is_online, _REPORTED != "online"), _IS_STALE)
+    counts = (func.count(case((each, 1))) for each in counted)
+    return _page(select(func.count(), *counts, func.coalesce(func.max(_LAST_HEARTBEAT), 0)))
+
+
+_COUNTS = Prepared(_counts())
+
+
 async def count(session: Executor, page: Page, now: int, silent_since: int) -> Counted:
     """Count the keys of a page."""
-    fell_silent = and_(now > _LAST + ONLINE_FOR, silent_since <= _LAST + ONLINE_FOR)
-    online = _STATE == "online"
-    waiting = and_(online, _reported(now) != "online")
-    stale = _changed(now, may_alarm=True)
-    counts = (func.count(case((each, 1))) for each in (fell_silent, online, waiting, stale))
-    query = _page(select(func.count(), *counts, func.coalesce(func.max(_LAST), 0)), page, now)
-    return Counted._make((await session.execute(query)).one())
+    (row,) = await fetch(session, _COUNTS, **_values(page, now), silent_since=silent_since)
+    return Counted._make(row)
 
 
 async def adopt(session: AsyncSession, page: Page, now: int, created_before: int) -> None:
     """Store the states of the older keys of a page as if events had reported them."""
-    is_mismatch = func.coalesce(_mismatch(now), _FALSE)
-    stored = {"state": _reported(now), "site_mismatch": is_mismatch, "changed_at": literal(now)}
-    found = _page(select(*_OF_KEY, *stored.values()), page, now).where(
-        keys.c.created_at <= created_before, _changed(now, may_alarm=True)
-    )
+    stored = {"state": _REPORTED, "site_mismatch": _MISMATCH, "changed_at": _NOW}
+    found = _page(select(*_OF_KEY, *stored.values())).where(keys.c.created_at <= created_before, _IS_STALE)
     insert = insert_into(session, watches).from_select(["owner_id", "key_id", *stored], found)
     values = {name: insert.excluded[name] for name in stored}
-    await session.execute(
-        insert.on_conflict_do_update(index_elements=[watches.c.owner_id, watches.c.key_id], set_=values)
-    )
+    changed = insert.on_conflict_do_update(index_elements=[watches.c.owner_id, watches.c.key_id], set_=values)
+    await session.execute(changed, _values(page, now))
 
 
-async def stale(session: Executor, page: Page, now: int, *, may_alarm: bool) -> list[Stale]:
-    """Return the keys of a page that need an event."""
+def _stale(is_stale: "ColumnElement[bool]") -> Prepared:
     query = select(
         keys.c.owner_id,
         keys.c.id,
@@ -187,10 +207,17 @@ async def stale(session: Executor, page: Page, now: int, *, may_alarm: bool) -> 
         func.coalesce(watches.c.changed_at, 0),
         _WAS_MISMATCH,
         _ANNOUNCED,
-        func.coalesce(watches.c.grace_seconds, 0),
+        _GRACE,
     )
-    query = _page(query, page, now).where(_changed(now, may_alarm=may_alarm)).order_by(*_OF_KEY)
-    return [Stale._make(row) for row in await session.execute(query)]
+    return Prepared(_page(query).where(is_stale).order_by(*_OF_KEY))
+
+
+_STALE = {True: _stale(_IS_STALE), False: _stale(_IS_GOOD_NEWS)}
+
+
+async def stale(session: Executor, page: Page, now: int, *, may_alarm: bool) -> list[Stale]:
+    """Return the keys of a page that need an event; without `may_alarm` only good news about their state."""
+    return [Stale._make(row) for row in await fetch(session, _STALE[may_alarm], **_values(page, now))]
 
 
 async def flip(session: AsyncSession, key: Stale, state: ReportedState, now: int) -> bool:
@@ -233,9 +260,12 @@ async def choose(
     await session.execute(changed)
 
 
+_MARKS = Prepared(select(sweep_marks.c.name, sweep_marks.c.at))
+
+
 async def marks(session: Executor) -> dict[str, int]:
     """Return what the sweep remembers."""
-    return {row.name: row.at for row in await session.execute(select(sweep_marks.c.name, sweep_marks.c.at))}
+    return {row[0]: row[1] for row in await fetch(session, _MARKS)}
 
 
 async def mark(session: AsyncSession, **instants: int) -> None:
