@@ -134,7 +134,7 @@ def test_the_backup_follows_a_failover_and_restores_the_cluster(
     load.check()
     assert load.record.lost == []
     assert load.record.wrong == []
-    assert cluster.sql(cluster.primary(), SLOTS) == "1"
+    until(lambda: cluster.sql(cluster.primary(), SLOTS) == "1", "the primary does not have the slot")
 
 
 def destroy(cluster: Cluster, backup: BackupHost) -> None:

@@ -89,7 +89,7 @@ class Cluster:
             self._start_etcd(host)
         for host in self.databases:
             self._start_patroni(host)
-        until(lambda: len(self.standbys()) == 2 and self.has_sync(), "no primary with two standbys")
+        until(self.is_whole, "no primary with two standbys")
         self._start_front()
         self._create_role()
         for host in self.apps:
@@ -127,31 +127,39 @@ class Cluster:
         """Return the hosts that stream from the primary. Patroni's `/replica` includes those that do not."""
         return [host for host in self.databases if self._streams(host)]
 
-    def has_sync(self) -> bool:
-        """Return whether one of the standbys is synchronous."""
-        return any(self.answers(host, "synchronous") for host in self.databases)
+    def synchronous(self) -> list[Host]:
+        """Return the standbys that can confirm a write and can be promoted."""
+        return [host for host in self.databases if self.answers(host, "quorum")]
 
     @property
     def superuser_password(self) -> str:
         """Return the password of postgres."""
         return self._passwords["change-me-1"]
 
-    def synchronous(self) -> Host:
-        """Return the synchronous standby, when there is one."""
-        until(self.has_sync, "no synchronous standby")
-        return next(host for host in self.databases if self.answers(host, "synchronous"))
-
     def etcd_leader(self) -> Host:
         """Return the host whose etcd leads."""
         for host in self.databases:
-            status = self.http.post(f"http://{host.address}:2379/v3/maintenance/status", json={}).json()
+            status = self._etcd(host, "status")
             if status["leader"] == status["header"]["member_id"]:
                 return host
         raise AssertionError("etcd has no leader")
 
+    def lead_etcd(self, host: Host) -> None:
+        """Transfer the leadership of etcd to a host."""
+        leader = self.etcd_leader()
+        if leader is not host:
+            self._etcd(leader, "transfer-leadership", targetID=self._etcd(host, "status")["header"]["member_id"])
+        until(lambda: self.etcd_leader() is host, f"{host.name} does not lead etcd")
+
+    def _etcd(self, host: Host, method: str, **parameters: str) -> Any:
+        response = self.http.post(f"http://{host.address}:2379/v3/maintenance/{method}", json=parameters)
+        assert response.is_success, response.text
+        return response.json()
+
     def is_whole(self) -> bool:
-        """Return whether there is one primary with two standbys."""
-        return sum(self.answers(host, "primary") for host in self.databases) == 1 and len(self.standbys()) == 2
+        """Return whether there is one primary with two standbys, which are both synchronous."""
+        primaries = [host for host in self.databases if self.answers(host, "primary")]
+        return len(primaries) == 1 and len(self.standbys()) == len(self.synchronous()) == 2
 
     def is_ready(self) -> bool:
         """Return whether both app hosts are ready."""
@@ -165,13 +173,13 @@ class Cluster:
         """Start what has ended, and wait until the cluster is whole and the service is ready."""
         for host in self.hosts.values():
             host.start()
-        until(lambda: self.is_whole() and self.has_sync() and self.is_ready(), "the cluster is not whole")
+        until(lambda: self.is_whole() and self.is_ready(), "the cluster is not whole")
 
     def replicate(self, *, synchronous: bool) -> None:
         """Switch synchronous replication, and wait until the primary has it."""
-        self.configure(synchronous_mode=synchronous, synchronous_mode_strict=synchronous)
-        show = "SHOW synchronous_standby_names"
-        until(lambda: (self.sql(self.primary(), show) not in ("", "*")) == synchronous, "replication is as before")
+        self.configure(synchronous_mode="quorum" if synchronous else False, synchronous_mode_strict=synchronous)
+        show, none = "SHOW synchronous_standby_names", ("", "ANY 1 (*)")
+        until(lambda: (self.sql(self.primary(), show) not in none) == synchronous, "replication is as before")
 
     def restart_everything(self) -> None:
         """Restart every program but those in front, one after the other, as an upgrade of the hosts does."""
@@ -182,13 +190,12 @@ class Cluster:
             until(self.is_ready, f"{host.name} is not ready")
         for host in sorted(self.databases, key=lambda host: host is self.primary()):
             if host is self.primary():
-                candidate = next(other for other in self.standbys() if self.answers(other, "synchronous"))
-                body = {"leader": host.name, "candidate": candidate.name}
+                body = {"leader": host.name, "candidate": self.synchronous()[0].name}
                 self.http.post(f"http://{host.address}:8008/switchover", json=body, timeout=60).raise_for_status()
             for name in ("patroni", "etcd"):
                 host.stop(name)
             host.start()
-            until(lambda: self.is_whole() and self.has_sync(), f"the cluster is not whole after {host.name}")
+            until(self.is_whole, f"the cluster is not whole after {host.name}")
 
     def configure(self, **values: Any) -> None:
         """Change Patroni's configuration, as `patronictl edit-config` does."""
