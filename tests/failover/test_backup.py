@@ -115,6 +115,8 @@ def test_the_backup_follows_a_failover_and_restores_the_cluster(
     backup.on(before, backup.role)
     backup.on(before, backup.configuration)
     until(lambda: all(cluster.sql(host, SLOTS) == "1" for host in cluster.databases), "not all hosts have the slot")
+    stored = before.folder / "data" / "patroni.dynamic.json"  # Patroni writes it after it has made the slot
+    until(lambda: "profilesvc_backup" in stored.read_text("utf-8"), "the configuration is not in the data folder")
     backup.receive()
     backup.make_base_backup()
     load.harm(lambda: kill_postgres(before))
