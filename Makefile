@@ -12,7 +12,7 @@ RUNTIME := .venv/.runtime-$(PYTHON_VERSION)
 DEV := .venv/.dev-$(PYTHON_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help install run port test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx promtool promtool-installed wordpress plugin failover image image-tools clients package package-tools audit docs fmt openapi messages reference clean
+.PHONY: help install run port test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx promtool promtool-installed wordpress plugin failover failover-programs image image-tools clients package package-tools audit docs fmt openapi messages reference clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -145,14 +145,16 @@ plugin: $(DEV) ## build the plugin of examples/ as a zip file that wp-admin inst
 
 # etcd and HAProxy are installed by apt if possible, Patroni by pip; this does not start their services.
 ROUNDS ?= 1
-failover: $(DEV) ## test ROUNDS=1 of each failure in a cluster of six hosts on this machine
+failover: $(DEV) failover-programs ## test ROUNDS=1 of each failure in a cluster of six hosts on this machine
 	@test -x build/failover/bin/python || $(BIN)/python -m venv build/failover
 	@build/failover/bin/pip install --quiet --disable-pip-version-check --requirement tests/failover/python.txt || \
 		echo "PyPI cannot be reached" >&2
+	PROFILESVC_FAILOVER_ROUNDS=$(ROUNDS) $(BIN)/pytest -q -rs -m failover tests/failover $(FAILOVER)
+
+failover-programs:
 	@{ command -v etcd && command -v etcdctl && { command -v haproxy || test -x /usr/sbin/haproxy; }; } >/dev/null || \
 		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends etcd-server etcd-client haproxy; } || \
 		echo "etcd and HAProxy cannot be installed here: the tests are skipped" >&2
-	PROFILESVC_FAILOVER_ROUNDS=$(ROUNDS) $(BIN)/pytest -q -rs -m failover tests/failover $(FAILOVER)
 
 # podman and mmdebstrap are installed by apt if possible. The base of the image is made of Debian's packages.
 image: $(DEV) image-tools ## build the image of Containerfile, and test it in containers
