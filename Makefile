@@ -37,7 +37,7 @@ test: $(DEV) ## run all checks, as CI does: lint, types, all tests on SQLite and
 PARALLEL := --numprocesses=auto --maxprocesses=6 --dist=loadfile --no-loadscope-reorder
 
 # In parallel, because mypy uses one core only.
-check: $(DEV) ## check a change in two or three minutes: lint, types, unit tests, the API tests on SQLite, the docs
+check: $(DEV) ## check a change in a minute and a half: lint, types, unit tests, the API tests on SQLite, the docs
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types quick
 
 # Without tests that take more than a second, those that run the commands of the pages, because these start servers, and

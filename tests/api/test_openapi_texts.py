@@ -68,6 +68,7 @@ def test_every_error_is_recorded(document: dict[str, Any]) -> None:
     assert document["components"]["examples"].keys() - recorded == set(), hint
 
 
+@pytest.mark.slow
 def test_the_examples_are_what_the_service_returns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("profilesvc.services.sync.LEASE_WAIT_SECONDS", 0.1)  # the responses are the same after 10 s
     monkeypatch.setattr("profilesvc.api.request.GRACE_SECONDS", 0.5)

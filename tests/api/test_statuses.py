@@ -165,6 +165,7 @@ async def too_many(surface: Surface, change: Change) -> None:
     change()
 
 
+@pytest.mark.slow
 async def test_every_documented_status_occurs_and_fits_its_schema(
     surface: Surface,
     emulator: httpx.AsyncClient,
