@@ -6,7 +6,6 @@ from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import select
 
 from profilesvc.contract.requests import KeyRequestsQuery
 from profilesvc.domain.request import Finished, RequestInfo
@@ -15,7 +14,7 @@ from profilesvc.services import key_requests, request_log
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.request_log import RequestLog
 from profilesvc.settings import RequestLogSettings
-from profilesvc.storage import keys, log_tables
+from profilesvc.storage import keys
 from support.api import Site, assert_ok
 from support.request_log import stored
 
@@ -45,7 +44,8 @@ async def test_processes_add_up(alice: httpx.AsyncClient, plugin: Site, services
     each = await finished(services, plugin)
     logs = [RequestLog() for _ in range(3)]
     for log in logs:
-        log.finished += [each(404)] * 5
+        for _ in range(5):
+            log.note(services.settings, each(404))
     for log in logs:
         await log.write(services)
     assert (await read(alice, plugin))["usage"][0] == {
@@ -71,8 +71,8 @@ class TestBounds:
         for hour in range(2):
             for number in range(500):
                 ids = f"{hour}-{number:08}"
-                log.finished += [each(404, request_id=ids), each(200, request_id=ids)]
-                log.collect(limited)
+                log.note(limited.settings, each(404, request_id=ids))
+                log.note(limited.settings, each(200, request_id=ids))
             clock.advance(hours=1)
         before = (await stored(services)).count("'POST'")
         await log.write(limited)
@@ -90,7 +90,8 @@ class TestBounds:
         sampled, log = with_settings(services, success_interval=interval, errors_per_hour=0), RequestLog()
         each = await finished(services, plugin)
         for number in range(500):
-            log.finished += [each(200, request_id=f"{number:08}"), each(404)]
+            log.note(sampled.settings, each(200, request_id=f"{number:08}"))
+            log.note(sampled.settings, each(404))
         await log.write(sampled)
         assert (await stored(services)).count("'POST'") - before == logged
 
@@ -100,23 +101,14 @@ class TestBounds:
             monkeypatch.setattr(request_log, name, 50)
         log, each = RequestLog(), await finished(services, plugin)
         for number in range(2_000):
-            log.finished += [each(404, number), each(500, f"svcid_1_{number}_x"), each(404)]
-            log.collect(services)
-        held = len(log._days), len(log._rows), len(log._logged), len(log.finished)
+            for failed in (each(404, number), each(500, f"svcid_1_{number}_x"), each(404)):
+                log.note(services.settings, failed)
+        held = len(log._days), len(log._rows), len(log._logged)
         assert all(size <= 51 for size in held), held
-
-    async def test_many_requests_are_counted_without_a_timer(self, plugin: Site, services: Services) -> None:
-        await services.request_log.write(services)
-        for _ in range(request_log.MOST_FINISHED + 10):
-            await plugin.http.get("/api/v1/businesses")
-        assert len(services.request_log.finished) <= request_log.MOST_FINISHED
-        await services.request_log.write(services)
-        async with services.storage.read() as session:
-            assert (await session.execute(select(log_tables.key_usage.c.client_errors))).scalar_one() == 1_010
 
     async def test_a_key_that_nothing_knows_is_dropped(self, plugin: Site, services: Services) -> None:
         await services.request_log.write(services)
         before, each = await stored(services), await finished(services, plugin)
-        services.request_log.finished.append(each(401, "svcid_1_1_gone"))
+        services.request_log.note(services.settings, each(401, "svcid_1_1_gone"))
         await services.request_log.write(services)
         assert await stored(services) == before

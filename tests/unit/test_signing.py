@@ -17,7 +17,7 @@ from profilesvc.domain.time import DAY
 from profilesvc.fixtures import fixture_path
 from profilesvc.tokens.claims import TokenType
 from profilesvc.tokens.keys import HmacKey, RsaKey, generate_hmac, generate_rsa, hmac_key, public_jwk, rsa_key
-from profilesvc.tokens.signer import MAX_TOKEN_LENGTH, Keyring, KeySet, SignatureBatch, Signer, TokenRejected
+from profilesvc.tokens.signer import MAX_TOKEN_LENGTH, Keyring, KeySet, Signer, TokenRejected
 from support.hostile import BASE, CLAIMS, NOW, Forge, b64, confused, hostile, signer_of
 
 
@@ -269,40 +269,23 @@ class TestRing:
             signer.issue(typ, CLAIMS, NOW, 60)
 
 
-class TestBatch:
+class TestTurns:
     async def test_simultaneous_tokens_are_the_same_as_single_ones(self, signer: Signer, key: RsaKey) -> None:
         claims = [{**CLAIMS, "jti": f"{number:022}"} for number in range(5)]
-        batch = (signer.issue_in_batch("at+jwt", each, NOW, 60, key.kid) for each in claims)
-        assert await asyncio.gather(*batch) == [signer.issue("at+jwt", each, NOW, 60, key.kid) for each in claims]
+        together = (signer.issue_in_turn("at+jwt", each, NOW, 60, key.kid) for each in claims)
+        assert await asyncio.gather(*together) == [signer.issue("at+jwt", each, NOW, 60, key.kid) for each in claims]
 
-    async def test_simultaneous_signatures_follow_each_other(self) -> None:
+    async def test_simultaneous_signatures_follow_each_other(
+        self, signer: Signer, key: RsaKey, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """The work of the requests comes before the first signature or after the last one, not between two."""
-        batch, order = SignatureBatch(), list[str]()
-
-        def sign() -> str:
-            order.append("sign")
-            return ""
+        order = list[str]()
+        monkeypatch.setattr(signer, "issue", lambda *_arguments: order.append("sign"))
 
         async def request() -> None:
             order.append("before")
-            await batch.add(sign)
+            await signer.issue_in_turn("at+jwt", CLAIMS, NOW, 60, key.kid)
             order.append("after")
 
         await asyncio.gather(*(request() for _ in range(3)))
         assert order == ["before"] * 3 + ["sign"] * 3 + ["after"] * 3
-
-    async def test_a_failure_is_that_of_its_own_request(self, signer: Signer, key: RsaKey) -> None:
-        kids = [key.kid, "removed", key.kid]
-        batch = (signer.issue_in_batch("at+jwt", CLAIMS, NOW, 60, kid) for kid in kids)
-        first, removed, last = await asyncio.gather(*batch, return_exceptions=True)
-        assert first == last == signer.issue("at+jwt", CLAIMS, NOW, 60, key.kid)
-        assert isinstance(removed, KeyError)
-
-    async def test_a_request_that_was_cancelled_does_not_end_the_others(self, signer: Signer, key: RsaKey) -> None:
-        cancelled, other = (
-            asyncio.ensure_future(signer.issue_in_batch("at+jwt", CLAIMS, NOW, 60, key.kid)) for _ in range(2)
-        )
-        await asyncio.sleep(0)  # both are in the batch
-        cancelled.cancel()
-        assert await other == signer.issue("at+jwt", CLAIMS, NOW, 60, key.kid)
-        assert cancelled.cancelled()

@@ -35,7 +35,7 @@ class RequestInfo:
     route: str = "unknown"  # the documented route for metrics and logs, because a path could contain secrets
     outcome: str = "ok"  # or the code of the failure, for metrics
     language: str = "en"  # of the page that the request shows
-    details: Mapping[str, Any] = field(default_factory=dict)  # those of the failure
+    details: Mapping[str, Any] | None = None  # those of the failure
     # The owner of the key that calls, and its number or client id; also of a key that is rejected.
     key: tuple[int, int | str] | None = None
     background: bool = False  # its calls of the provider wait for those of other requests

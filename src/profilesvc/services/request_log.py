@@ -1,7 +1,7 @@
 """What the requests of a key did: counts per day, and a log of errors and of some successes (D-116).
 
-The guard appends each finished request of a key to a list, which costs about a microsecond. Every few seconds the list
-is counted and written, so no request waits for a statement. What a killed process had not written is lost.
+The guard counts each finished request of a key in memory, which costs a few microseconds. The counts are written every
+few seconds, so no request waits for a statement. What a killed process had not written is lost.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from profilesvc.storage.request_log import DayOfKey, LoggedRow
 
 if TYPE_CHECKING:  # `services.context` imports this module
     from profilesvc.services.context import Services
+    from profilesvc.settings import Settings
 
 KEPT = 7 * DAY
 KEPT_COUNTS = (MAX_DAYS + 1) * DAY
 PAUSES = (5.0, 5.0)  # seconds, and so how much a killed process loses
 SUCCESSES_PER_HOUR = 20  # of a key, in each process
 # What a process keeps of requests that are not written yet, also while the database does not respond.
-MOST_FINISHED = 1_000  # requests that are not counted yet
 MOST_DAYS = 20_000  # keys; further ones are not counted until these are written
 MOST_ROWS = 5_000
 MOST_KEYS = 20_000  # keys with rows in this hour; no rows of further ones are stored
@@ -45,7 +45,6 @@ class RequestLog:
     """The requests of keys that this process has answered and not written yet."""
 
     def __init__(self) -> None:
-        self.finished: list[Finished] = []  # the guard appends to it, and calls `collect` at MOST_FINISHED
         self._days: dict[tuple[Key, int], list[int]] = {}
         self._rows: list[tuple[Key, LoggedRow]] = []
         self._logged: Counter[tuple[Key, bool]] = Counter()  # rows of the current hour, by key and whether it failed
@@ -54,48 +53,45 @@ class RequestLog:
         self._number = 0
         self._lock = asyncio.Lock()
 
-    def collect(self, services: "Services") -> None:
-        """Count the finished requests, and make the rows of those that are logged."""
-        finished, self.finished = self.finished, []
-        for each in finished:
-            day = each.key, each.at - each.at % DAY
-            counts = self._days.get(day)
-            if counts is None:
-                if len(self._days) >= MOST_DAYS:
-                    continue
-                counts = self._days[day] = [0, 0, 0]
-            counts[0] += 1
-            if each.status >= 400:
-                counts[1 if each.status < 500 else 2] += 1
-            if self._is_logged(services, each) and len(self._rows) < MOST_ROWS:
-                self._number += 1
-                self._rows.append((each.key, _row(each, self._number)))
+    def note(self, settings: "Settings", finished: Finished) -> None:
+        """Count a request, and make its row if it is logged."""
+        day = finished.key, finished.at - finished.at % DAY
+        counts = self._days.get(day)
+        if counts is None:
+            if len(self._days) >= MOST_DAYS:
+                return
+            counts = self._days[day] = [0, 0, 0]
+        counts[0] += 1
+        if finished.status >= 400:
+            counts[1 if finished.status < 500 else 2] += 1
+        if self._is_logged(settings, finished) and len(self._rows) < MOST_ROWS:
+            self._number += 1
+            self._rows.append((finished.key, _row(finished, self._number)))
 
-    def _is_logged(self, services: "Services", each: Finished) -> bool:
-        settings, failed = services.settings, each.status >= 400
-        if each.at // HOUR != self._hour:
-            self._hour = each.at // HOUR
+    def _is_logged(self, settings: "Settings", finished: Finished) -> bool:
+        has_failed, hour = finished.status >= 400, finished.at // HOUR
+        if hour != self._hour:
+            self._hour = hour
             self._logged.clear()
-        if not failed:
+        if not has_failed:
             self._successes += 1
             interval = settings.effective_success_interval
             if not interval or self._successes % interval:
                 return False
-        slot = each.key, failed
+        slot = finished.key, has_failed
         if slot not in self._logged and len(self._logged) >= MOST_KEYS:
             return False
-        most = settings.request_log.errors_per_hour if failed else SUCCESSES_PER_HOUR
+        most = settings.request_log.errors_per_hour if has_failed else SUCCESSES_PER_HOUR
         self._logged[slot] += 1
         return self._logged[slot] <= most
 
     async def write(self, services: "Services") -> None:
-        """Write all requests that are finished. They are stored on return, even if another task writes them.
+        """Write all requests that were noted. They are stored on return, even if another task writes them.
 
         Raises:
             ServiceError: SERVICE_UNAVAILABLE. What was not stored will be written by the next call.
         """
         async with self._lock:
-            self.collect(services)
             while self._days or self._rows:
                 days = {day: self._days.pop(day) for day in list(islice(self._days, _PIECE))}
                 rows, self._rows = self._rows[:_PIECE], self._rows[_PIECE:]
@@ -113,7 +109,7 @@ class RequestLog:
 
 
 async def write_round(services: "Services") -> None:
-    """Write the finished requests; while the database does not respond, the next round does."""
+    """Write the noted requests; while the database does not respond, the next round does."""
     with contextlib.suppress(ServiceError):
         await services.request_log.write(services)
 
@@ -145,7 +141,7 @@ def _row(each: Finished, number: int) -> LoggedRow:
     """Return the row of a request. It has nothing that the caller wrote, except a request id that is too short for a
     secret, and the name of a documented field.
     """
-    request, request_id = each.request, each.request.request_id or ""
+    request, request_id, details = each.request, each.request.request_id or "", each.request.details or {}
     return LoggedRow(
         owner_id=each.key[0],
         key_id=0,
@@ -155,8 +151,8 @@ def _row(each: Finished, number: int) -> LoggedRow:
         route=request.route,
         status=each.status,
         code=None if request.outcome == "ok" else request.outcome,
-        reason=_reason(request.details),
-        field=_field(request.details),
+        reason=_reason(details),
+        field=_field(details),
         duration_ms=max(each.lasted, 0),
         request_id=request_id if 0 < len(request_id) <= _LONGEST_ID else None,
         ip_prefix=None if request.address is None else network(request.address, 24, 48),

@@ -55,7 +55,7 @@ class Pair:
     async def access_token(self, services: Services) -> str:
         """Return the access token, signed."""
         claims = {**self.claims, "jti": self.access_jti}
-        return await services.signer.issue_in_batch("at+jwt", claims, self.now, self.access_ttl, self.access_kid)
+        return await services.signer.issue_in_turn("at+jwt", claims, self.now, self.access_ttl, self.access_kid)
 
     def refresh_token(self, services: Services) -> str:
         """Return the refresh token, signed."""

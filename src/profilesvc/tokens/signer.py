@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Generic, Literal, TypeVar, cast, overload
 
 import orjson
@@ -118,36 +118,6 @@ class Keyring:
         return [{**public_jwk(self.access[dates.kid].public), "kid": dates.kid, **about} for dates in self.access.dates]
 
 
-class SignatureBatch:
-    """The signatures that were requested since the event loop last looked for requests, made one after the other.
-
-    An RSA signature that follows another one finds its code and tables in the processor's caches, which saves 7 % of
-    the CPU of a grant with 32 callers.
-    """
-
-    def __init__(self) -> None:
-        self._waiting: list[tuple[Callable[[], str], asyncio.Future[str]]] = []
-
-    async def add(self, sign: Callable[[], str]) -> str:
-        """Return what `sign` returns, or raise what it raises, at the end of the batch."""
-        loop = asyncio.get_running_loop()
-        if not self._waiting:
-            loop.call_soon(self._run)
-        signed: asyncio.Future[str] = loop.create_future()
-        self._waiting.append((sign, signed))
-        return await signed
-
-    def _run(self) -> None:
-        batch, self._waiting = self._waiting, []
-        for sign, signed in batch:
-            if signed.cancelled():
-                continue
-            try:
-                signed.set_result(sign())
-            except Exception as error:
-                signed.set_exception(error)
-
-
 class Signer:
     """The issuer and verifier of our tokens; `base_url` is their issuer and audience.
 
@@ -161,7 +131,6 @@ class Signer:
         self._cache_size = cache_size
         self.base_url = base_url
         self._verified: dict[bytes, AccessClaims] = {}
-        self._batch = SignatureBatch()
 
     def audience(self, typ: TokenType) -> str:
         """Return the audience of a token: the API, or the token endpoint for a refresh token."""
@@ -185,11 +154,18 @@ class Signer:
         about = {"iss": self.base_url, "aud": self.audience(typ), "iat": issued, "exp": issued + ttl_seconds}
         return key.sign(typ, orjson.dumps(about | dict(claims)))
 
-    async def issue_in_batch(
+    async def issue_in_turn(
         self, typ: TokenType, claims: Mapping[str, object], now: int, ttl_seconds: int, kid: str
     ) -> str:
-        """Return the token of `issue`, signed together with those of simultaneous requests."""
-        return await self._batch.add(lambda: self.issue(typ, claims, now, ttl_seconds, kid))
+        """Return the token of `issue`, signed between those of simultaneous requests.
+
+        An RSA signature that follows another one finds its code and tables in the processor's caches, which saves 5 %
+        of the CPU of a grant with 32 callers.
+        """
+        await asyncio.sleep(0)
+        token = self.issue(typ, claims, now, ttl_seconds, kid)
+        await asyncio.sleep(0)
+        return token
 
     @overload
     def verify(self, token: str, typ: Literal["at+jwt"], now: int) -> AccessClaims: ...
