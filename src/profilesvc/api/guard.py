@@ -204,7 +204,7 @@ class RequestGuard:
                     if request.key is not None:
                         lasted = services.clock.now() - began
                         finished = Finished(request.key, request, method, message["status"], began, lasted)
-                        services.request_log.note(services.settings, finished)
+                        services.request_log.note(finished)
                 if access_log.isEnabledFor(logging.INFO):
                     _log(scope, message["status"], seconds, request)
             await send(message)

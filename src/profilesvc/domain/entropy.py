@@ -15,8 +15,7 @@ class Entropy(Protocol):
 class SystemEntropy:
     """The operating system's source."""
 
-    def token_bytes(self, count: int) -> bytes:
-        return secrets.token_bytes(count)
+    token_bytes = staticmethod(secrets.token_bytes)
 
 
 class SeededEntropy:

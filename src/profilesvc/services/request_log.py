@@ -23,7 +23,6 @@ from profilesvc.storage.request_log import DayOfKey, LoggedRow
 
 if TYPE_CHECKING:  # `services.context` imports this module
     from profilesvc.services.context import Services
-    from profilesvc.settings import Settings
 
 KEPT = 7 * DAY
 KEPT_COUNTS = (MAX_DAYS + 1) * DAY
@@ -42,9 +41,13 @@ Key = tuple[int, int | str]  # the owner, and the number of the key or its clien
 
 
 class RequestLog:
-    """The requests of keys that this process has answered and not written yet."""
+    """The requests of keys that this process has answered and not written yet.
 
-    def __init__(self) -> None:
+    Of each key it logs `errors_per_hour`, and one of `success_interval` successes (0: none).
+    """
+
+    def __init__(self, errors_per_hour: int, success_interval: int) -> None:
+        self._errors_per_hour, self._success_interval = errors_per_hour, success_interval
         self._days: dict[tuple[Key, int], list[int]] = {}
         self._rows: list[tuple[Key, LoggedRow]] = []
         self._logged: Counter[tuple[Key, bool]] = Counter()  # rows of the current hour, by key and whether it failed
@@ -53,7 +56,7 @@ class RequestLog:
         self._number = 0
         self._lock = asyncio.Lock()
 
-    def note(self, settings: "Settings", finished: Finished) -> None:
+    def note(self, finished: Finished) -> None:
         """Count a request, and make its row if it is logged."""
         day = finished.key, finished.at - finished.at % DAY
         counts = self._days.get(day)
@@ -64,24 +67,23 @@ class RequestLog:
         counts[0] += 1
         if finished.status >= 400:
             counts[1 if finished.status < 500 else 2] += 1
-        if self._is_logged(settings, finished) and len(self._rows) < MOST_ROWS:
+        if self._is_logged(finished) and len(self._rows) < MOST_ROWS:
             self._number += 1
             self._rows.append((finished.key, _row(finished, self._number)))
 
-    def _is_logged(self, settings: "Settings", finished: Finished) -> bool:
+    def _is_logged(self, finished: Finished) -> bool:
         has_failed, hour = finished.status >= 400, finished.at // HOUR
         if hour != self._hour:
             self._hour = hour
             self._logged.clear()
         if not has_failed:
             self._successes += 1
-            interval = settings.effective_success_interval
-            if not interval or self._successes % interval:
+            if not self._success_interval or self._successes % self._success_interval:
                 return False
         slot = finished.key, has_failed
         if slot not in self._logged and len(self._logged) >= MOST_KEYS:
             return False
-        most = settings.request_log.errors_per_hour if has_failed else SUCCESSES_PER_HOUR
+        most = self._errors_per_hour if has_failed else SUCCESSES_PER_HOUR
         self._logged[slot] += 1
         return self._logged[slot] <= most
 
