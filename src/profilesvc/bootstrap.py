@@ -27,7 +27,6 @@ from profilesvc.limits.opening import open_allowance, open_budget, open_windows
 from profilesvc.operations import demo_data, housekeeping
 from profilesvc.provider.port import Provider
 from profilesvc.services.context import Services
-from profilesvc.services.request_log import RequestLog
 from profilesvc.services.resolving import Resolver, resolve
 from profilesvc.settings import PREFIX, Settings, SettingsError
 from profilesvc.telemetry.metrics import Metrics
@@ -174,8 +173,7 @@ async def open_services(settings: Settings, runtime: Runtime, *, provider: bool 
         aclosing(open_limiter(settings, runtime.clock, metrics, serving=provider)) as limiter,
     ):
         identity, clock, entropy = open_identity(settings, runtime), runtime.clock, runtime.entropy
-        log = RequestLog(settings.request_log.errors_per_hour, settings.effective_success_interval)
-        services = Services(settings, clock, entropy, storage, client, signer, plans, limiter, log, identity, metrics)
+        services = Services(settings, clock, entropy, storage, client, signer, plans, limiter, identity, metrics)
         services = replace(services, resolver=runtime.resolver, push_tokens=open_push_tokens(settings, runtime))
         if settings.production:
             await _reject_demo_data(services)

@@ -1,21 +1,21 @@
 """The log of a process: processes add up, it is bounded, and nothing is lost while the database does not respond."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import select
 
-from profilesvc.bootstrap import Runtime, open_services
 from profilesvc.contract.requests import KeyRequestsQuery
-from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.domain.request import Finished, RequestInfo
 from profilesvc.domain.time import FrozenClock
 from profilesvc.services import key_requests, request_log
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.request_log import RequestLog
-from profilesvc.settings import RequestLogSettings, Settings
-from profilesvc.storage import keys
+from profilesvc.settings import RequestLogSettings
+from profilesvc.storage import keys, log_tables
 from support.api import Site, assert_ok
 from support.request_log import stored
 
@@ -43,10 +43,9 @@ async def finished(services: Services, site: Site) -> Callable[..., Finished]:
 async def test_processes_add_up(alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock) -> None:
     before = (await read(alice, plugin))["usage"][0]["requests"]
     each = await finished(services, plugin)
-    logs = [RequestLog(100, 1) for _ in range(3)]
+    logs = [RequestLog() for _ in range(3)]
     for log in logs:
-        for _ in range(5):
-            log.note(each(404))
+        log.finished += [each(404)] * 5
     for log in logs:
         await log.write(services)
     assert (await read(alice, plugin))["usage"][0] == {
@@ -59,18 +58,24 @@ async def test_processes_add_up(alice: httpx.AsyncClient, plugin: Site, services
     assert len(found) == 5  # the same request ids in the same millisecond, of three processes
 
 
+def with_settings(services: Services, **values: int) -> Services:
+    return replace(
+        services, settings=services.settings.model_copy(update={"request_log": RequestLogSettings(**values)})
+    )
+
+
 class TestBounds:
     async def test_errors_and_successes_of_an_hour(self, plugin: Site, services: Services, clock: FrozenClock) -> None:
         await services.request_log.write(services)
-        log, each = RequestLog(30, 1), await finished(services, plugin)
+        limited, log, each = with_settings(services, errors_per_hour=30), RequestLog(), await finished(services, plugin)
         for hour in range(2):
             for number in range(500):
                 ids = f"{hour}-{number:08}"
-                log.note(each(404, request_id=ids))
-                log.note(each(200, request_id=ids))
+                log.finished += [each(404, request_id=ids), each(200, request_id=ids)]
+                log.collect(limited)
             clock.advance(hours=1)
         before = (await stored(services)).count("'POST'")
-        await log.write(services)
+        await log.write(limited)
         rows = await stored(services)
         assert rows.count("'NOT_FOUND'") == 60
         assert rows.count("'POST'") - before == 60 + 2 * request_log.SUCCESSES_PER_HOUR
@@ -82,43 +87,37 @@ class TestBounds:
     async def test_a_share_of_the_successes(self, plugin: Site, services: Services, interval: int, logged: int) -> None:
         await services.request_log.write(services)
         before = (await stored(services)).count("'POST'")
-        log, each = RequestLog(0, interval), await finished(services, plugin)
+        sampled, log = with_settings(services, success_interval=interval, errors_per_hour=0), RequestLog()
+        each = await finished(services, plugin)
         for number in range(500):
-            log.note(each(200, request_id=f"{number:08}"))
-            log.note(each(404))
-        await log.write(services)
+            log.finished += [each(200, request_id=f"{number:08}"), each(404)]
+        await log.write(sampled)
         assert (await stored(services)).count("'POST'") - before == logged
-
-    async def test_the_settings_decide(
-        self, plugin: Site, services: Services, settings: Settings, clock: FrozenClock
-    ) -> None:
-        await services.request_log.write(services)
-        before, each = (await stored(services)).count("'POST'"), await finished(services, plugin)
-        nothing = {"request_log": RequestLogSettings(errors_per_hour=0, success_interval=0)}
-        other = Runtime(clock, SeededEntropy("other"))
-        async with open_services(settings.model_copy(update=nothing), other) as silent:
-            for log in (silent.request_log, services.request_log):
-                log.note(each(404))
-                log.note(each(200))
-            await silent.request_log.write(silent)
-            assert (await stored(services)).count("'POST'") == before
-        await services.request_log.write(services)
-        assert (await stored(services)).count("'POST'") == before + 2
 
     async def test_memory(self, plugin: Site, services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
         """Whatever arrives while nothing can be written, a process keeps only so much of it."""
         for name in ("MOST_DAYS", "MOST_ROWS", "MOST_KEYS"):
             monkeypatch.setattr(request_log, name, 50)
-        log, each = RequestLog(100, 1), await finished(services, plugin)
+        log, each = RequestLog(), await finished(services, plugin)
         for number in range(2_000):
-            for failed in (each(404, number), each(500, f"svcid_1_{number}_x"), each(404)):
-                log.note(failed)
-        held = len(log._days), len(log._rows), len(log._logged)
+            log.finished += [each(404, number), each(500, f"svcid_1_{number}_x"), each(404)]
+            log.collect(services)
+        held = len(log._days), len(log._rows), len(log._logged), len(log.finished)
         assert all(size <= 51 for size in held), held
+
+    async def test_many_requests_are_counted_without_a_timer(self, plugin: Site, services: Services) -> None:
+        await services.request_log.write(services)
+        for _ in range(request_log.MOST_FINISHED + 10):
+            await plugin.http.get("/api/v1/businesses")
+        assert len(services.request_log.finished) <= request_log.MOST_FINISHED
+        await services.request_log.write(services)
+        async with services.storage.read() as session:
+            counted = (await session.execute(select(log_tables.key_usage.c.client_errors))).scalar_one()
+        assert counted == request_log.MOST_FINISHED + 10
 
     async def test_a_key_that_nothing_knows_is_dropped(self, plugin: Site, services: Services) -> None:
         await services.request_log.write(services)
         before, each = await stored(services), await finished(services, plugin)
-        services.request_log.note(each(401, "svcid_1_1_gone"))
+        services.request_log.finished.append(each(401, "svcid_1_1_gone"))
         await services.request_log.write(services)
         assert await stored(services) == before

@@ -21,6 +21,7 @@ from profilesvc.domain.rates import Counted
 from profilesvc.domain.request import Finished, RequestInfo, client_address, serving
 from profilesvc.server.scope import BEFORE, MALFORMED, App, Message, Receive, Scope, Send
 from profilesvc.services.context import Services
+from profilesvc.services.request_log import MOST_FINISHED
 
 access_log = logging.getLogger("profilesvc.access")  # a line per request, if `access_log` is set
 METRICS = "/metrics"
@@ -202,9 +203,10 @@ class RequestGuard:
                     method = scope["method"] if scope["method"] in _METHODS else "other"
                     services.metrics.request(method, request.route, message["status"], request.outcome, seconds)
                     if request.key is not None:
-                        lasted = services.clock.now() - began
-                        finished = Finished(request.key, request, method, message["status"], began, lasted)
-                        services.request_log.note(finished)
+                        log, lasted = services.request_log, services.clock.now() - began
+                        log.finished.append(Finished(request.key, request, method, message["status"], began, lasted))
+                        if len(log.finished) >= MOST_FINISHED:
+                            log.collect(services)
                 if access_log.isEnabledFor(logging.INFO):
                     _log(scope, message["status"], seconds, request)
             await send(message)

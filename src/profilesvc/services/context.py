@@ -86,12 +86,12 @@ class Services:
     signer: Signer
     plans: Catalogue
     limiter: Limiter
-    request_log: RequestLog
     identity: TrustedIssuer | None = None
     metrics: Metrics = field(default_factory=Metrics)
     background: Background = field(default_factory=Background)
     single_flight: SingleFlight = field(default_factory=SingleFlight)
     pending_events: PendingEvents = field(default_factory=PendingEvents)
+    request_log: RequestLog = field(default_factory=RequestLog)
     resolver: Resolver = resolve
     logins: Logins = field(default_factory=Logins)
     push_tokens: PushTokens | None = None  # None: there is no change feed

@@ -1,7 +1,8 @@
 """What the requests of a key did: counts per day, and a log of errors and of some successes (D-116).
 
-The guard counts each finished request of a key in memory, which costs a few microseconds. The counts are written every
-few seconds, so no request waits for a statement. What a killed process had not written is lost.
+The guard appends each finished request of a key to a list, which costs about a microsecond. The list is counted later,
+so that a wrong secret takes as long for an id that exists (D-21), and written every few seconds, so that no request
+waits for a statement. What a killed process had not written is lost.
 """
 
 import asyncio
@@ -29,6 +30,7 @@ KEPT_COUNTS = (MAX_DAYS + 1) * DAY
 PAUSES = (5.0, 5.0)  # seconds, and so how much a killed process loses
 SUCCESSES_PER_HOUR = 20  # of a key, in each process
 # What a process keeps of requests that are not written yet, also while the database does not respond.
+MOST_FINISHED = 100  # requests that are not counted yet
 MOST_DAYS = 20_000  # keys; further ones are not counted until these are written
 MOST_ROWS = 5_000
 MOST_KEYS = 20_000  # keys with rows in this hour; no rows of further ones are stored
@@ -41,13 +43,10 @@ Key = tuple[int, int | str]  # the owner, and the number of the key or its clien
 
 
 class RequestLog:
-    """The requests of keys that this process has answered and not written yet.
+    """The requests of keys that this process has answered and not written yet."""
 
-    Of each key it logs `errors_per_hour`, and one of `success_interval` successes (0: none).
-    """
-
-    def __init__(self, errors_per_hour: int, success_interval: int) -> None:
-        self._errors_per_hour, self._success_interval = errors_per_hour, success_interval
+    def __init__(self) -> None:
+        self.finished: list[Finished] = []  # the guard appends to it, and calls `collect` at MOST_FINISHED
         self._days: dict[tuple[Key, int], list[int]] = {}
         self._rows: list[tuple[Key, LoggedRow]] = []
         self._logged: Counter[tuple[Key, bool]] = Counter()  # rows of the current hour, by key and whether it failed
@@ -56,44 +55,48 @@ class RequestLog:
         self._number = 0
         self._lock = asyncio.Lock()
 
-    def note(self, finished: Finished) -> None:
-        """Count a request, and make its row if it is logged."""
-        day = finished.key, finished.at - finished.at % DAY
-        counts = self._days.get(day)
-        if counts is None:
-            if len(self._days) >= MOST_DAYS:
-                return
-            counts = self._days[day] = [0, 0, 0]
-        counts[0] += 1
-        if finished.status >= 400:
-            counts[1 if finished.status < 500 else 2] += 1
-        if self._is_logged(finished) and len(self._rows) < MOST_ROWS:
-            self._number += 1
-            self._rows.append((finished.key, _row(finished, self._number)))
+    def collect(self, services: "Services") -> None:
+        """Count the finished requests, and make the rows of those that are logged."""
+        finished, self.finished = self.finished, []
+        for each in finished:
+            day = each.key, each.at - each.at % DAY
+            counts = self._days.get(day)
+            if counts is None:
+                if len(self._days) >= MOST_DAYS:
+                    continue
+                counts = self._days[day] = [0, 0, 0]
+            counts[0] += 1
+            if each.status >= 400:
+                counts[1 if each.status < 500 else 2] += 1
+            if self._is_logged(services, each) and len(self._rows) < MOST_ROWS:
+                self._number += 1
+                self._rows.append((each.key, _row(each, self._number)))
 
-    def _is_logged(self, finished: Finished) -> bool:
-        has_failed, hour = finished.status >= 400, finished.at // HOUR
-        if hour != self._hour:
-            self._hour = hour
+    def _is_logged(self, services: "Services", each: Finished) -> bool:
+        settings, failed = services.settings, each.status >= 400
+        if each.at // HOUR != self._hour:
+            self._hour = each.at // HOUR
             self._logged.clear()
-        if not has_failed:
+        if not failed:
             self._successes += 1
-            if not self._success_interval or self._successes % self._success_interval:
+            interval = settings.effective_success_interval
+            if not interval or self._successes % interval:
                 return False
-        slot = finished.key, has_failed
+        slot = each.key, failed
         if slot not in self._logged and len(self._logged) >= MOST_KEYS:
             return False
-        most = self._errors_per_hour if has_failed else SUCCESSES_PER_HOUR
+        most = settings.request_log.errors_per_hour if failed else SUCCESSES_PER_HOUR
         self._logged[slot] += 1
         return self._logged[slot] <= most
 
     async def write(self, services: "Services") -> None:
-        """Write all requests that were noted. They are stored on return, even if another task writes them.
+        """Write all requests that are finished. They are stored on return, even if another task writes them.
 
         Raises:
             ServiceError: SERVICE_UNAVAILABLE. What was not stored will be written by the next call.
         """
         async with self._lock:
+            self.collect(services)
             while self._days or self._rows:
                 days = {day: self._days.pop(day) for day in list(islice(self._days, _PIECE))}
                 rows, self._rows = self._rows[:_PIECE], self._rows[_PIECE:]
@@ -111,7 +114,7 @@ class RequestLog:
 
 
 async def write_round(services: "Services") -> None:
-    """Write the noted requests; while the database does not respond, the next round does."""
+    """Write the finished requests; while the database does not respond, the next round does."""
     with contextlib.suppress(ServiceError):
         await services.request_log.write(services)
 
