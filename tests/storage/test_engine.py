@@ -1,8 +1,10 @@
 """The units of work on both databases: nothing is lost, nothing is half done, an unavailable database is a 503."""
 
 import asyncio
+import gc
 import sqlite3
 import time
+import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -35,6 +37,31 @@ NAME = select(users.c.name).where(users.c.id == 1)
 async def value(storage: Storage, statement: Any) -> Any:
     async with storage.read() as session:
         return (await session.execute(statement)).scalar_one()
+
+
+async def test_closing_waits_for_a_session_that_ends(settings: Settings) -> None:
+    """A session that was cancelled may return its connection later, and then nothing would close it."""
+    storage = Storage(settings.effective_database_url, 10)
+    async with storage.write() as session:
+        await session.execute(NAME)
+        closing = asyncio.ensure_future(storage.close())
+        await asyncio.sleep(0.05)
+        assert not closing.done()
+    await closing
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        del session, storage, closing
+        gc.collect()
+    assert [str(each.message) for each in found if each.category is ResourceWarning] == []
+
+
+async def test_closing_does_not_wait_for_a_connection_that_is_never_returned(settings: Settings) -> None:
+    storage = Storage(settings.effective_database_url, 10)
+    async with storage.engine.connect() as connection:
+        began = time.monotonic()
+        await storage.close()
+        assert time.monotonic() - began < 5
+        await connection.invalidate()
 
 
 class TestCommit:

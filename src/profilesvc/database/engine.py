@@ -22,6 +22,7 @@ from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from profilesvc.database.disposal import dispose
 from profilesvc.database.leases import Leases, PostgresLeases, SingleProcessLeases
 from profilesvc.database.pool_usage import PoolUsage, of_engine, of_lock
 from profilesvc.database.postgres import BUSY_SECONDS, connect, connect_args, parsed_url, standby_url
@@ -323,7 +324,7 @@ class Storage:
             await self.replica.close()
         await self.readers.close()
         await self._writer.close()
-        await self.engine.dispose()
+        await dispose(self.engine)
 
 
 def _left(seconds: float, started_at: float) -> float:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 from sqlalchemy import Executable, Result
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from profilesvc.database.disposal import dispose
 from profilesvc.database.pool_usage import PoolUsage
 from profilesvc.database.postgres import connect_args
 from profilesvc.database.postgres_pool import PostgresPool
@@ -59,7 +60,7 @@ class Replica:
 
     async def close(self) -> None:
         await self.readers.close()
-        await self._engine.dispose()
+        await dispose(self._engine)
 
     async def is_usable(self) -> bool:
         """Return whether the standby responds and is not too old. One caller checks every few seconds."""

@@ -11,6 +11,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlmodel.ext.asyncio.session import AsyncSession
 
+from profilesvc.database.disposal import dispose
 from profilesvc.database.private_files import make_private
 from profilesvc.emulator.tables import EmulatorTable
 
@@ -46,7 +47,7 @@ class Store:
     async def close(self) -> None:
         """Release the file."""
         if self._engine is not None:
-            await self._engine.dispose()
+            await dispose(self._engine)
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncSession]:
