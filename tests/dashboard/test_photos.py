@@ -1,5 +1,6 @@
 """Photos of posts: uploaded in the dashboard, kept while a draft or post has them, within the limits of an owner."""
 
+import asyncio
 import struct
 from typing import Any
 
@@ -49,6 +50,23 @@ async def test_a_photo_is_stored_served_and_forgotten(
     clock.advance(days=31)
     await housekeeping.run_round(services)
     assert (await visitor.http.get(url.path)).status_code == 404
+
+
+async def test_a_form_that_is_sent_twice_stores_its_photo_once(
+    alice_there: Browser, plugin: Site, services: Services
+) -> None:
+    """At the same time, and once more afterwards: the same post is the answer to each of them."""
+    fields = (await alice_there.open(f"{SITE}/posts")).form("/posts")["fields"] | {"summary": "Twice"}
+
+    async def send() -> tuple[int, str]:
+        answer = await alice_there.http.post(f"{SITE}/posts", data=fields, files={"photo_file": ("x.png", png())})
+        return answer.status_code, answer.headers.get("location", answer.text)
+
+    found = [*await asyncio.gather(*(send() for _ in range(3))), await send()]
+    assert found == [(303, f"{SITE}/posts?notice=posted")] * 4
+    listed = assert_ok(await plugin.http.get(LISTED))["localPosts"]
+    assert [post["summary"] for post in listed].count("Twice") == 1
+    assert await stored(services) == 1
 
 
 @pytest.mark.parametrize(

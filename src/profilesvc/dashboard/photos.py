@@ -39,5 +39,5 @@ async def with_upload(visit: Visit) -> "MultiDict[str, str]":
             contents.append(file.read())
         file.close()
     if contents:
-        form["photo"] = await photos.store(visit.services, visit.caller, contents[0])
+        form["photo"] = await photos.store(visit.services, visit.caller, contents[0], form.get("once", ""))
     return form

@@ -1,5 +1,6 @@
 """Photos of posts. The provider fetches a photo from a URL, so a photo that an owner uploads is served here."""
 
+import hashlib
 import json
 import re
 
@@ -11,6 +12,7 @@ from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
 from profilesvc.storage import photos
 from profilesvc.storage.photos import Photo
+from profilesvc.tokens.jose import b64
 from profilesvc.tokens.signer import random_id
 
 KEPT = 30 * DAY  # the provider has its own copy by then
@@ -22,8 +24,10 @@ _PATH = "/dashboard/photos/"
 _NAME = re.compile(r"([1-9][0-9]{0,17})-([A-Za-z0-9_-]{22})\.(?:jpg|png)", re.ASCII)
 
 
-async def store(services: Services, caller: Caller, content: bytes) -> str:
-    """Store a photo for 30 days and return its public URL, which contains 128 random bits.
+async def store(services: Services, caller: Caller, content: bytes, once: str = "") -> str:
+    """Store a photo for 30 days and return its public URL, which cannot be guessed.
+
+    A form that is sent twice has the same `once`, so its photo gets the same URL and is stored once.
 
     Raises:
         ServiceError: PLAN_RESTRICTION; VALIDATION_ERROR; CONFLICT for too many photos or bytes.
@@ -34,18 +38,25 @@ async def store(services: Services, caller: Caller, content: bytes) -> str:
         found = media_type(content)
     except ValueError as error:
         raise invalid("body", "media", str(error)) from None
-    ident = random_id(services.entropy)
+    ident = _repeatable_id(once, content) if once else random_id(services.entropy)
+    url = f"{services.settings.base_url}{_PATH}{caller.owner_id}-{ident}.{'png' if found == 'image/png' else 'jpg'}"
+    until = services.clock.now() + KEPT
     async with services.storage.write() as session:
+        if once and await photos.keep(session, caller.owner_id, ident, until):
+            return url
         number, size = await photos.total(session, caller.owner_id)
         if number >= MOST:
             raise ServiceError(CONFLICT, f"You have {MOST} photos here. {_FREE}")
         if size + len(content) > MOST_BYTES:
             used = f"{size / _MB:.1f} of {MOST_BYTES // _MB} MB"
             raise ServiceError(CONFLICT, f"Your photos use {used}, so this one does not fit. {_FREE}")
-        photo = Photo(found, content)
-        await photos.add(session, caller.owner_id, ident, photo, services.clock.now() + KEPT)
-    ending = "png" if found == "image/png" else "jpg"
-    return f"{services.settings.base_url}{_PATH}{caller.owner_id}-{ident}.{ending}"
+        await photos.add(session, caller.owner_id, ident, Photo(found, content), until)
+    return url
+
+
+def _repeatable_id(once: str, content: bytes) -> str:
+    """Return an id like that of `random_id`; `once` is a random string of the form, which only its page has."""
+    return b64(hashlib.sha256(once.encode(errors="replace") + b"\n" + content).digest()[:16])
 
 
 def is_ours(services: Services, url: str) -> bool:

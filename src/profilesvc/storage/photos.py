@@ -17,9 +17,11 @@ class Photo(NamedTuple):
 
 
 async def add(session: AsyncSession, owner_id: int, photo_id: str, photo: Photo, expires_at: int) -> None:
-    await session.execute(
-        insert_into(session, photos).values(owner_id=owner_id, id=photo_id, **photo._asdict(), expires_at=expires_at)
+    """Add a photo. Another request with the same form may have added it just now."""
+    added = insert_into(session, photos).values(
+        owner_id=owner_id, id=photo_id, **photo._asdict(), expires_at=expires_at
     )
+    await session.execute(added.on_conflict_do_nothing())
 
 
 async def total(session: Executor, owner_id: int) -> tuple[int, int]:
@@ -36,9 +38,10 @@ async def find(session: Executor, owner_id: int, photo_id: str, now: int) -> Pho
     return None if row is None else Photo._make(row)
 
 
-async def keep(session: AsyncSession, owner_id: int, photo_id: str, expires_at: int) -> None:
-    """Store until when a photo is needed."""
-    await session.execute(update(photos).where(_is(owner_id, photo_id)).values(expires_at=expires_at))
+async def keep(session: AsyncSession, owner_id: int, photo_id: str, expires_at: int) -> bool:
+    """Store until when a photo is needed. Return whether there is such a photo."""
+    kept = update(photos).where(_is(owner_id, photo_id)).values(expires_at=expires_at).returning(photos.c.id)
+    return (await session.execute(kept)).first() is not None
 
 
 async def is_drafted(session: Executor, owner_id: int, photo_id: str) -> bool:
