@@ -10,11 +10,11 @@ from sqlalchemy import func, select
 
 from profilesvc.domain.photos import media_type
 from profilesvc.domain.time import FrozenClock
-from profilesvc.operations import housekeeping
+from profilesvc.operations import housekeeping, operator
 from profilesvc.services import photos as service
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import photos
-from support.api import CAROL, Site, assert_ok
+from support.api import ALICE, CAROL, Site, assert_ok
 from support.dashboard_browser import Browser, SignIn
 from support.pictures import png
 
@@ -67,6 +67,16 @@ async def test_a_form_that_is_sent_twice_stores_its_photo_once(
     listed = assert_ok(await plugin.http.get(LISTED))["localPosts"]
     assert [post["summary"] for post in listed].count("Twice") == 1
     assert await stored(services) == 1
+
+
+async def test_a_repeated_upload_does_not_shorten_the_time_of_a_draft(services: Services, clock: FrozenClock) -> None:
+    alice = await operator.act_for(services, ALICE)
+    url = await service.store(services, alice, png(), "once")
+    await service.hold(services, alice.owner_id, f'{{"media": [{{"sourceUrl": "{url}"}}]}}')
+    assert await service.store(services, alice, png(), "once") == url
+    clock.advance(days=31)
+    await housekeeping.run_round(services)
+    assert (await service.read(services, url.rpartition("/")[2])).content == png()
 
 
 @pytest.mark.parametrize(

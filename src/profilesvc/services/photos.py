@@ -40,17 +40,17 @@ async def store(services: Services, caller: Caller, content: bytes, once: str = 
         raise invalid("body", "media", str(error)) from None
     ident = _repeatable_id(once, content) if once else random_id(services.entropy)
     url = f"{services.settings.base_url}{_PATH}{caller.owner_id}-{ident}.{'png' if found == 'image/png' else 'jpg'}"
-    until = services.clock.now() + KEPT
+    now = services.clock.now()
     async with services.storage.write() as session:
-        if once and await photos.keep(session, caller.owner_id, ident, until):
-            return url
+        if once and await photos.find(session, caller.owner_id, ident, now) is not None:
+            return url  # a draft that has it may keep it for longer than 30 days
         number, size = await photos.total(session, caller.owner_id)
         if number >= MOST:
             raise ServiceError(CONFLICT, f"You have {MOST} photos here. {_FREE}")
         if size + len(content) > MOST_BYTES:
             used = f"{size / _MB:.1f} of {MOST_BYTES // _MB} MB"
             raise ServiceError(CONFLICT, f"Your photos use {used}, so this one does not fit. {_FREE}")
-        await photos.add(session, caller.owner_id, ident, Photo(found, content), until)
+        await photos.add(session, caller.owner_id, ident, Photo(found, content), now + KEPT)
     return url
 
 

@@ -38,10 +38,9 @@ async def find(session: Executor, owner_id: int, photo_id: str, now: int) -> Pho
     return None if row is None else Photo._make(row)
 
 
-async def keep(session: AsyncSession, owner_id: int, photo_id: str, expires_at: int) -> bool:
-    """Store until when a photo is needed. Return whether there is such a photo."""
-    kept = update(photos).where(_is(owner_id, photo_id)).values(expires_at=expires_at).returning(photos.c.id)
-    return (await session.execute(kept)).first() is not None
+async def keep(session: AsyncSession, owner_id: int, photo_id: str, expires_at: int) -> None:
+    """Store until when a photo is needed."""
+    await session.execute(update(photos).where(_is(owner_id, photo_id)).values(expires_at=expires_at))
 
 
 async def is_drafted(session: Executor, owner_id: int, photo_id: str) -> bool:
