@@ -28,7 +28,7 @@ from profilesvc.services.context import Services
 from profilesvc.settings import Settings
 from support.api import Site, assert_ok
 from support.citus import on_one_server
-from support.database_login import standby, start_standby, stop_standby
+from support.database_login import Login, standby, start_standby, stop_standby
 from support.every_operation import every_operation
 from support.surface import Record, Surface
 
@@ -175,6 +175,39 @@ async def test_a_standby_that_is_down_is_not_used_until_it_is_back(
     lines = [record.getMessage().partition(":")[0] for record in caplog.records if record.name == "profilesvc"]
     assert lines == ["replica not used"], "the second line is not a warning"
     assert (await alice.get("/readyz")).json()["checks"]["replica"]
+
+
+async def test_without_a_standby_that_confirms_writes_the_service_is_degraded(
+    alice: httpx.AsyncClient, postgres: Postgres, folder: Path
+) -> None:
+    async def found() -> tuple[str, bool | None]:
+        body = assert_ok_health(await alice.get("/readyz"))
+        return body["status"], body["checks"].get("standby")
+
+    def replicate(change: str) -> None:
+        Login(postgres, "work").run(f"ALTER SYSTEM {change}", "SELECT pg_reload_conf()")
+
+    async def is_in(wanted: tuple[str, bool | None]) -> None:
+        async def is_found() -> bool:
+            return await found() == wanted
+
+        await until(is_found)
+
+    await is_in(("ok", None))
+    await asyncio.to_thread(replicate, "SET synchronous_standby_names = '*'")
+    try:
+        await is_in(("ok", True))
+        await switch(alice, True)
+        await asyncio.to_thread(stop_standby, postgres, folder)
+        try:
+            await is_in(("degraded", False))
+            assert_ok(await alice.get(LOCATIONS))
+            assert (await alice.patch(f"{LOCATIONS}/111/sync", json={"syncEnabled": False})).status_code == 503
+        finally:
+            await asyncio.to_thread(start_standby, postgres, folder)
+        await is_in(("ok", True))
+    finally:
+        await asyncio.to_thread(replicate, "RESET synchronous_standby_names")
 
 
 async def test_a_frozen_standby_costs_one_request_some_seconds(

@@ -19,6 +19,7 @@ _READY_HINTS = {
     "writable": "the server is read-only: set PROFILESVC_DATABASE_URL to the primary",
     "migrations": "run `profilesvc db upgrade`",
     "nodes": "a node of the cluster is down, and its owners get 503; `profilesvc doctor` on a host names it",
+    "standby": "no standby is connected to the primary, so writes get 503; start the standbys",
     "signing_key": "see `profilesvc signing-keys list`",
     "accepting": "the service is shutting down",
 }

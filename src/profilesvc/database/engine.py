@@ -45,6 +45,9 @@ _IS_WRITABLE = text(
     "SELECT current_setting('transaction_read_only') = 'off' AND "
     "COALESCE(has_table_privilege(to_regclass('keys'), 'UPDATE'), true)"
 )
+_HAS_STANDBY = text(
+    "SELECT CASE WHEN current_setting('synchronous_standby_names') <> '' THEN EXISTS (SELECT FROM pg_stat_replication) END"
+)
 _AT_THE_END = "profilesvc.at_the_end"  # in `session.info`
 _PRAGMAS = ("synchronous=FULL", "foreign_keys=ON")
 
@@ -283,6 +286,14 @@ class Storage:
         else:
             self._renew_connections()
         return is_writable
+
+    async def has_standby(self) -> bool | None:
+        """Return whether any standby is connected; None if the server confirms writes without one."""
+        if self.is_sqlite:
+            return None
+        async with self.engine.connect() as connection:
+            has_standby: bool | None = (await connection.execute(_HAS_STANDBY)).scalar_one()
+        return has_standby
 
     def _renew_connections(self) -> None:
         """Replace all connections: after a failover, the same address or another host leads to the new primary."""

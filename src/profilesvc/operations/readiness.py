@@ -7,12 +7,15 @@ from profilesvc.database.postgres import BUSY_SECONDS
 from profilesvc.services.context import Services
 
 _NODES_SECONDS = 2.5
-# A node that is down fails the requests of its owners only, and the primary does the work of a replica.
-DEGRADING = frozenset({"nodes", "replica"})
+# A node that is down fails the requests of its owners only, without a standby reads are still served, and the primary
+# does the work of a replica.
+DEGRADING = frozenset({"nodes", "standby", "replica"})
 
 
 async def checks(services: Services) -> dict[str, bool]:
-    """Return the result of each check by its name; `nodes` only on a cluster, `replica` only with one.
+    """Return the result of each check by its name.
+
+    There is `nodes` only on a cluster, `standby` only with synchronous replication, and `replica` only with one.
 
     Raises:
         ServiceError: SERVICE_UNAVAILABLE if the database does not respond.
@@ -21,6 +24,7 @@ async def checks(services: Services) -> dict[str, bool]:
         async with asyncio.timeout(BUSY_SECONDS):
             current = await migrate.current(services.storage.engine)
             is_writable = await services.storage.is_writable()
+            has_standby = await services.storage.has_standby() if is_writable else None
             nodes_respond = await _nodes_respond(services)
             replica = None if services.storage.replica is None else await services.storage.replica.check()
     return {
@@ -29,6 +33,7 @@ async def checks(services: Services) -> dict[str, bool]:
         "migrations": migrate.is_supported(current),
         "signing_key": services.signer.keyring.is_complete,
         **({} if nodes_respond is None else {"nodes": nodes_respond}),
+        **({} if has_standby is None else {"standby": has_standby}),
         **({} if replica is None else {"replica": not replica.problem}),
     }
 

@@ -71,7 +71,8 @@ async def version() -> Response:
 async def readyz() -> Response:
     """Check the database, migrations and signing key, and that no shutdown has started.
 
-    The service is degraded, and still ready, while a node of a distributed database or a replica is down.
+    The service is degraded, and still ready, while a node of a distributed database, all synchronous standbys or a
+    replica are down.
     """
     accepting = not current_app.extensions["profilesvc.draining"].is_set()
     checks = {**await current_app.extensions["profilesvc.checks"].get(_checks), "accepting": accepting}
