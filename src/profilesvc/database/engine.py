@@ -46,7 +46,8 @@ _IS_WRITABLE = text(
     "COALESCE(has_table_privilege(to_regclass('keys'), 'UPDATE'), true)"
 )
 _HAS_STANDBY = text(
-    "SELECT CASE WHEN current_setting('synchronous_standby_names') <> '' THEN EXISTS (SELECT FROM pg_stat_replication) END"
+    "SELECT CASE WHEN current_setting('synchronous_standby_names') <> '' "
+    "THEN EXISTS (SELECT FROM pg_stat_replication) END"
 )
 _AT_THE_END = "profilesvc.at_the_end"  # in `session.info`
 _PRAGMAS = ("synchronous=FULL", "foreign_keys=ON")
