@@ -242,11 +242,15 @@ class Postgres:
 
         The tests before may have cut the connection, and those at work on the database may get in the way.
         """
+        found = None
         for _ in range(5):
-            with contextlib.suppress(*_TRY_AGAIN):
+            try:
                 self._runner.run(self._restore(database))
+            except _TRY_AGAIN as error:
+                found = error
+            else:
                 return
-        raise AssertionError("the database is never free")
+        raise AssertionError("the database is never free") from found
 
     async def _restore(self, database: str) -> None:
         if self._restorer is None or self._restorer.is_closed():

@@ -49,7 +49,7 @@ FINE = Node("a:1", True, "14.0-1", True, "")
 @pytest.mark.parametrize(
     ("node", "problem"),
     [
-        (Node("b:2", False, "failed to connect to b:2", True, ""), "b:2 does not respond: failed to connect"),
+        (Node("b:2", False, "failed to connect to b:2", True, ""), "b:2 does not respond or rejects the login: failed"),
         (Node("b:2", False, None, True, ""), "b:2 does not respond"),
         (Node("b:2", True, "", True, ""), "b:2 has no extension citus"),
         (Node("b:2", True, "14.0-1", False, "SELECT start_metadata_sync_to_node('b', 2)"), "run SELECT start_metadata"),
@@ -84,7 +84,9 @@ class TestOnACluster:
         before = run("users", "list").stdout
         shown = json.loads(run("db", "distribute", "--shards", "4", "--dry-run", "--json").stdout)
         assert json.loads(run("db", "distribute", "--shards", "4", "--dry-run", "--json").stdout) == shown
-        done = json.loads(run("db", "distribute", "--shards", "4", "--json").stdout)
+        ran = run("db", "distribute", "--shards", "4", "--json")
+        done = json.loads(ran.stdout)
+        assert ran.stderr.splitlines() == [f"profilesvc: {step['table']}: {step['action']}" for step in done]
         assert done[: len(shown)] == shown
         assert {step["action"] for step in done[len(shown) :]} == {"delete the copied rows"}
         again = run("db", "distribute", "--json")
@@ -112,6 +114,8 @@ class TestOnACluster:
         assert run("db", "upgrade").exit_code == 0
         for step in distribution.steps(4)[:7]:
             cluster.run(step.statement, "fresh")
+        rows = {row["name"]: row for row in json.loads(run("doctor", "--json").stdout)}
+        assert rows["nodes"]["message"].startswith(f"{len(distribution.steps(4)) - 7} tables are not distributed")
         assert run("db", "distribute", "--shards", "4").exit_code == 0
         assert json.loads(run("db", "distribute", "--json").stdout) == []
 
@@ -121,9 +125,24 @@ class TestOnACluster:
         assert run("db", "upgrade").exit_code == 0
         assert run("db", "distribute", "--shards", "4").exit_code == 0
         monkeypatch.setenv("PROFILESVC_DATABASE_URL", cluster.url("fresh", 1))
-        assert "set PROFILESVC_DATABASE_URL to the coordinator" in refused(run("db", "distribute"))
+        for command in ("distribute", "upgrade"):
+            assert "set PROFILESVC_DATABASE_URL to the coordinator" in refused(run("db", command))
         assert run("users", "list").exit_code == 0
         assert run("db", "current").exit_code == 0
+
+    def test_a_worker_with_tables_of_its_own_is_named(
+        self, run: Run, cluster: "Cluster", monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert run("db", "upgrade").exit_code == 0
+
+        async def create() -> None:
+            connection = await cluster.nodes.connect("fresh", 1)
+            await connection.execute("SET citus.enable_ddl_propagation = off; CREATE TABLE alembic_version (x text)")
+            await connection.close()
+
+        asyncio.run(create())
+        host, port = cluster.nodes.addresses[1]
+        assert f"{host}:{port} has its own" in refused(run("db", "distribute"))
 
     def test_sessions_on_all_nodes_plan_each_execution(
         self, run: Run, cluster: "Cluster", monkeypatch: pytest.MonkeyPatch

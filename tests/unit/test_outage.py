@@ -119,3 +119,12 @@ def test_other_errors_are_not_counted(log: Log, cause: Any) -> None:
     error.__cause__ = cause
     assert not log.outage.count_rejected(error)
     assert log.lines() == []
+
+
+def test_background_work_is_no_request(log: Log) -> None:
+    error = as_unavailable(BUSY)
+    assert error is not None
+    error.__cause__ = BUSY
+    for _ in range(40):
+        assert log.outage.count_rejected(error, requests=0)
+    assert log.lines() == [f"database busy: {BUSY}; 0 requests rejected"]

@@ -155,16 +155,22 @@ async def _contents(engine: "AsyncEngine") -> list[Check]:
         message = f"a lost connection keeps its locks without {', '.join(settings)}"
         checks.append(Check("time limits", "warn", message, hint))
     if (down := await nodes.without_response(engine)) is not None:
-        checks.append(_nodes(down, await distribution.is_distributed(engine)))
+        checks.append(_nodes(down, await distribution.left(engine), await nodes.inactive(engine)))
     return [*checks, _migrations(await migrate.current(engine), at_start=engine.dialect.name == "sqlite")]
 
 
-def _nodes(down: list[str], is_distributed: bool) -> Check:
+def _nodes(down: list[str], not_distributed: int, inactive: list[str]) -> Check:
+    from profilesvc.database.nodes import CONNECTION
+
     if down:
-        return Check("nodes", "fail", f"no response from {', '.join(down)}", "start them; their owners get 503")
-    if not is_distributed:
-        hint = "run `profilesvc db distribute` (docs/scaling.md)"
-        return Check("nodes", "warn", "the tables are not distributed, so one node has all rows", hint)
+        hint = f"check {CONNECTION}; the owners of this node get 503"
+        return Check("nodes", "fail", f"no response from {', '.join(down)}", hint)
+    if not_distributed:
+        hint = "run `profilesvc db distribute` on the coordinator (docs/scaling.md)"
+        return Check("nodes", "warn", f"{not_distributed} tables are not distributed, so one node has their rows", hint)
+    if inactive:
+        hint = "run SELECT citus_activate_node('HOST', PORT)"
+        return Check("nodes", "warn", f"{', '.join(inactive)} is not active", hint)
     return Check("nodes", "ok", "all respond")
 
 

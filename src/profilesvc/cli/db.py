@@ -45,11 +45,15 @@ def upgrade(as_json: AsJson = False) -> None:
 async def _upgrade(engine: "AsyncEngine") -> list[str]:
     """Return what is left for the operator to do."""
     from profilesvc.bootstrap import require_pooling
-    from profilesvc.database import migrate, time_limits
+    from profilesvc.contract.errors import CONFLICT
+    from profilesvc.database import migrate, nodes, time_limits
+    from profilesvc.domain.errors import ServiceError
     from profilesvc.domain.time import SystemClock
     from profilesvc.storage import distribution, partitions
 
     await require_pooling(engine)
+    if await nodes.is_worker(engine):  # which would get tables of its own
+        raise ServiceError(CONFLICT, "This node is a worker: set PROFILESVC_DATABASE_URL to the coordinator.")
     await migrate.upgrade(engine)
     if await distribution.is_distributed(engine):
         await distribution.distribute(engine)  # the tables of new migrations
@@ -64,16 +68,21 @@ def distribute(
 ) -> None:
     """Distribute the tables over the nodes of a Citus cluster; skip those that are distributed."""
     from profilesvc.contract.errors import CONFLICT
-    from profilesvc.database import migrate, time_limits
+    from profilesvc.database import migrate, nodes, time_limits
     from profilesvc.domain.errors import ServiceError
     from profilesvc.storage import distribution
+
+    def report(step: distribution.Step) -> None:
+        typer.echo(f"profilesvc: {step.table}: {step.action}", err=True)
 
     async def work(engine: "AsyncEngine") -> tuple[list[distribution.Step], list[str]]:
         if not migrate.is_supported(await migrate.current(engine)):
             raise ServiceError(CONFLICT, "The tables are missing or old. Run `profilesvc db upgrade`.")
         if dry_run:
             return await distribution.missing(engine, shards), []
-        return await distribution.distribute(engine, shards), await time_limits.ensure(engine)
+        done = await distribution.distribute(engine, shards, report)
+        inactive = [f"{name} is not active and has no shards" for name in await nodes.inactive(engine)]
+        return done, [*inactive, *await time_limits.ensure(engine)]
 
     steps, problems = _with_engine(work)
     for line in problems:

@@ -145,12 +145,12 @@ class Outage:
         log.warning("database back after %.0f s, %s rejected", now - self._lost_at, _requests(self._rejected))
         self._lost_at, self._rejected, self._logged_at = None, 0, float("-inf")
 
-    def count_rejected(self, error: ServiceError) -> bool:
-        """Count a request that ends with this error; return False if the database did not cause it."""
+    def count_rejected(self, error: ServiceError, requests: int = 1) -> bool:
+        """Count the requests that end with this error; return False if the database did not cause it."""
         cause = error.__cause__
         if cause is None or as_unavailable(cause) is None:
             return False
-        self._rejected += 1
+        self._rejected += requests
         if (now := self._now()) >= self._logged_at + EVERY_SECONDS:
             state = "busy" if self._lost_at is None else f"still lost after {now - self._lost_at:.0f} s"
             log.warning("database %s: %s; %s rejected", state, reason(cause), _requests(self._rejected))

@@ -7,6 +7,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 _CONNECT_SECONDS = 1  # a node that was frozen or cut off does not reject connections
+CONNECTION = "that it runs, its pg_hba.conf and log, and .pgpass on the node that PROFILESVC_DATABASE_URL names"
 _IS_CITUS = text("SELECT count(*) > 0 FROM pg_extension WHERE extname = 'citus'")
 _IS_COORDINATOR = text("SELECT groupid = 0 FROM pg_dist_local_group")
 _HAS_COORDINATOR = text("SELECT count(*) > 0 FROM pg_dist_node WHERE groupid = 0")
@@ -16,6 +17,7 @@ _WITHOUT_RESPONSE = text(
     f"SELECT format('%s:%s', nodename, nodeport) FROM pg_dist_node WHERE {_OTHERS} "  # noqa: S608  constants
     "AND NOT citus_check_connection_to_node(nodename, nodeport) ORDER BY 1"
 )
+_INACTIVE = text("SELECT format('%s:%s', nodename, nodeport) FROM pg_dist_node WHERE NOT isactive ORDER BY 1")
 _EVERY = text(
     "SELECT format('%s:%s', nodename, nodeport) AS name, success, result, metadatasynced AS is_synced, "
     "format('SELECT start_metadata_sync_to_node(%L, %s)', nodename, nodeport) AS syncing "
@@ -59,6 +61,12 @@ async def without_response(engine: AsyncEngine) -> list[str] | None:
         return list((await connection.execute(_WITHOUT_RESPONSE)).scalars())
 
 
+async def inactive(engine: AsyncEngine) -> list[str]:
+    """Return the nodes of a cluster that get no shards because they are not active, as `host:port`."""
+    async with engine.connect() as connection:
+        return list((await connection.execute(_INACTIVE)).scalars())
+
+
 async def problem(engine: AsyncEngine) -> str | None:
     """Return why this connection cannot change the tables of a cluster, with the remedy; None if it can."""
     async with engine.connect() as connection:
@@ -82,7 +90,7 @@ def of_nodes(nodes: Iterable[Node]) -> str | None:
     for node in nodes:
         if not node.success:
             why = (node.result or "no reason given").splitlines()[0]
-            return f"the node {node.name} does not respond: {why} (the log of this server has the reason)"
+            return f"the node {node.name} does not respond or rejects the login: {why}; check {CONNECTION}"
         if not node.result:
             return f"the node {node.name} has no extension citus: run CREATE EXTENSION citus in its database"
         if not node.is_synced:

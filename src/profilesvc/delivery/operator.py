@@ -73,7 +73,7 @@ async def in_background(services: Services) -> AsyncIterator[None]:
             try:
                 await write(services, mailer)
             except ServiceError as error:
-                log.warning("mail to the operator: %s", error.kind.code)
+                services.failed_in_background("mail to the operator", error)
             except Exception:  # a defect must not end the rounds
                 log.exception("mail to the operator: unexpected")
             with contextlib.suppress(TimeoutError):

@@ -113,7 +113,7 @@ class Worker:
             for ended, its in _by_outcome(batch, outcome):
                 await self._record(its, ended)
         except ServiceError as error:  # the lease ends by itself, and the delivery is repeated
-            log.warning("deliveries: %s", error.kind.code)
+            self._services.failed_in_background("deliveries", error)
         except Exception:
             log.exception("deliveries: unexpected")
 
@@ -230,7 +230,7 @@ async def _run(services: Services, worker: Worker, stop: asyncio.Event) -> None:
         try:
             await worker.run_round()
         except ServiceError as error:
-            log.warning("deliveries: %s", error.kind.code)
+            services.failed_in_background("deliveries", error)
         except Exception:  # a defect must not end the rounds
             log.exception("deliveries: unexpected")
         with contextlib.suppress(TimeoutError):

@@ -92,7 +92,7 @@ async def run(
             with request.in_background():
                 await work(services)
         except ServiceError as error:
-            log.warning("housekeeping: %s", error.kind.code)
+            services.failed_in_background("housekeeping", error)
         except Exception:  # a defect must not end the rounds
             log.exception("housekeeping: unexpected")
 

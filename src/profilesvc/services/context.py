@@ -1,6 +1,7 @@
 """The parameters of every operation: the services, the caller and the location."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ from profilesvc.tokens.signing_keys import SigningKeys
 from profilesvc.tokens.single_flight import SingleFlight
 from profilesvc.tokens.vault import Vault
 
+log = logging.getLogger("profilesvc")
 Result = TypeVar("Result")
 
 
@@ -119,6 +121,11 @@ class Services:
     def rejected_by_database(self, error: ServiceError) -> bool:
         """Return whether the database rejected a request, and count it for the log."""
         return error.kind is SERVICE_UNAVAILABLE and self.storage.outage.count_rejected(error)
+
+    def failed_in_background(self, what: str, error: ServiceError) -> None:
+        """Log work that failed. If the database caused it, the log of outages has a line for it each minute."""
+        if error.kind is not SERVICE_UNAVAILABLE or not self.storage.outage.count_rejected(error, requests=0):
+            log.warning("%s: %s", what, error.kind.code)
 
     @property
     def pepper(self) -> bytes | None:

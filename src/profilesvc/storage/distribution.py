@@ -5,10 +5,11 @@ was interrupted, and distributes the tables of new migrations.
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 from sqlalchemy import bindparam, text
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from profilesvc.contract.errors import CONFLICT
 from profilesvc.database import nodes
@@ -22,6 +23,10 @@ SHARDS = 32
 _FIRST = "users"
 _REVISION = "alembic_version"  # every process reads it, whichever node it is connected to
 _DISTRIBUTED = text("SELECT CAST(CAST(logicalrelid AS regclass) AS text) FROM pg_dist_partition")
+_WITH_OWN_TABLES = text(
+    "SELECT format('%s:%s', nodename, nodeport) FROM run_command_on_workers("  # noqa: S608  a constant
+    f"'SELECT to_regclass(''{_REVISION}'') IS NOT NULL') WHERE success AND result = 't' ORDER BY 1"
+)
 # What is left of the rows in the table itself, which were copied to shards and are hidden. A table may have partitions.
 _HIDDEN = text(
     "SELECT relname FROM pg_class WHERE oid IN (SELECT CAST(logicalrelid AS oid) FROM pg_dist_partition) "
@@ -65,7 +70,10 @@ async def missing(engine: AsyncEngine, shards: int = SHARDS) -> list[Step]:
     if (problem := await nodes.problem(engine)) is not None:
         raise ServiceError(CONFLICT, f"The tables cannot be distributed: {problem}.")
     async with engine.connect() as connection:
-        done = set((await connection.execute(_DISTRIBUTED)).scalars())
+        done = await _distributed(connection)
+        if not done and (own := list((await connection.execute(_WITH_OWN_TABLES)).scalars())):
+            what = "`db upgrade` ran on it. Delete its tables"
+            raise ServiceError(CONFLICT, f"The tables cannot be distributed: {own[0]} has its own, because {what}.")
     return [step for step in steps(shards) if step.table not in done]
 
 
@@ -74,11 +82,26 @@ async def is_distributed(engine: AsyncEngine) -> bool:
     if not await nodes.is_citus(engine):
         return False
     async with engine.connect() as connection:
-        return _FIRST in (await connection.execute(_DISTRIBUTED)).scalars()
+        return _FIRST in await _distributed(connection)
 
 
-async def distribute(engine: AsyncEngine, shards: int = SHARDS) -> list[Step]:
+async def left(engine: AsyncEngine) -> int:
+    """Return how many tables of a cluster are not distributed, as any node knows it."""
+    async with engine.connect() as connection:
+        done = await _distributed(connection)
+    return sum(step.table not in done for step in steps(SHARDS))
+
+
+async def _distributed(connection: AsyncConnection) -> set[str]:
+    return set((await connection.execute(_DISTRIBUTED)).scalars())
+
+
+async def distribute(
+    engine: AsyncEngine, shards: int = SHARDS, report: Callable[[Step], None] = lambda _step: None
+) -> list[Step]:
     """Do the missing steps, each in its own transaction, and return them. Rows that are there are copied to shards.
+
+    `report` is called after each step.
 
     Raises:
         ServiceError: CONFLICT as `missing` does, SERVICE_UNAVAILABLE.
@@ -88,6 +111,7 @@ async def distribute(engine: AsyncEngine, shards: int = SHARDS) -> list[Step]:
         created = await missing(engine, shards)
         for step in created:
             await _do(engine, step)
+            report(step)
         async with engine.connect() as connection:
             names = [table.name for table in metadata.sorted_tables]
             hidden = list((await connection.execute(_HIDDEN, {"names": names})).scalars())
@@ -97,6 +121,7 @@ async def distribute(engine: AsyncEngine, shards: int = SHARDS) -> list[Step]:
         ]
         for step in copies:
             await _do(engine, step)
+            report(step)
     return [*created, *copies]
 
 
