@@ -49,6 +49,7 @@ TESTS: dict[str, list[str]] = {
         "api/test_refresh_grant.py",
         "api/test_signing_keys.py::TestRepeats",
         "api/test_audit.py::TestKey",
+        "api/test_events.py",
     ],
     "services/tokens.py": [
         "api/test_access_states.py",

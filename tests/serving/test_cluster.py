@@ -47,6 +47,7 @@ class Shards:
         if before != port:
             shard = await self._database.fetchval(_SHARD, owner)
             await self._database.execute("SET statement_timeout = 0; SET lock_timeout = 0")
+            await self._database.execute("CALL citus_cleanup_orphaned_resources()")  # else it cannot be moved back
             await self._database.execute(_MOVE.replace("HOST", self._nodes[1][0]), shard, before, port)
 
 
