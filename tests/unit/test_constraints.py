@@ -29,7 +29,7 @@ def test_every_version_accepts_the_oldest_python() -> None:
     assert [name for name, wanted in found.items() if wanted and OLDEST not in SpecifierSet(wanted)] == []
 
 
-def test_what_only_the_oldest_python_needs_has_a_version() -> None:
+def test_packages_for_the_oldest_python_have_a_version() -> None:
     names, oldest = pinned(), {"python_version": OLDEST[:-2], "python_full_version": OLDEST, "extra": ""}
     needed = {
         canonical(requirement.name)
