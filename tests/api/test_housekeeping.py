@@ -3,7 +3,9 @@
 from dataclasses import replace
 from typing import Any, cast
 
+import asyncpg
 import httpx
+import pytest
 from sqlalchemy import Table, func, insert, select
 
 from profilesvc.contract.audit import AuditQuery
@@ -155,3 +157,20 @@ class TestUpkeep:
         await housekeeping.run(replace(services, storage=cast(Storage, Failing())), stopped)
         assert pauses == [60.0, 3600.0, 3600.0]
         assert (await audit.of_user(services, None, AuditQuery())).events == []
+
+    async def test_a_database_without_response_is_logged_once_a_minute(
+        self, services: Services, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        rounds = iter(range(41))
+
+        async def stopped(_seconds: float) -> bool:
+            return next(rounds) == 40
+
+        async def work(services: Services) -> None:
+            with services.storage.raising_unavailable():
+                raise asyncpg.LockNotAvailableError("locked")
+
+        await housekeeping.run(services, stopped, work)
+        assert [record.getMessage() for record in caplog.records if record.name == "profilesvc"] == [
+            "database busy: locked; 0 requests rejected"
+        ]
