@@ -1,6 +1,7 @@
 """The pool of the PostgreSQL driver: a connection serves one unit at a time, and never again after an interruption."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -8,6 +9,7 @@ import asyncpg
 import pytest
 
 from conftest import Postgres
+from profilesvc.database.postgres import connect, connect_args
 from profilesvc.database.postgres_pool import PostgresPool
 from profilesvc.database.unavailable import as_unavailable, is_lost
 
@@ -189,3 +191,11 @@ async def test_a_lost_node_of_a_cluster_costs_no_connection(
     assert await pool.run(pid, 5) == idle
     assert not is_lost(failure.value)
     assert (as_unavailable(failure.value) is not None) == is_unavailable
+
+
+async def test_closing_a_connection_whose_server_is_gone_is_no_error(postgres: Postgres) -> None:
+    """SQLAlchemy closes in a task of its own, whose error the event loop would report if its caller has gone."""
+    connection = await connect(user="postgres", database="work", host=postgres.host, **connect_args())
+    connection._transport.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+    await connection.close()
+    assert connection.is_closed()

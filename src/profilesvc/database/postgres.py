@@ -45,7 +45,7 @@ class DriverConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver 
         """Close the connection in order if the server responds at once, else cut it."""
         if self._is_cancelled:
             self.terminate()
-        with contextlib.suppress(TimeoutError):
+        with contextlib.suppress(OSError):  # a timeout, or a server that is gone: it is cut all the same
             await super().close(timeout=min(timeout or _CLOSE_SECONDS, _CLOSE_SECONDS))
 
     @contextlib.contextmanager
