@@ -26,6 +26,7 @@ from profilesvc.server.scope import App
 KEEP_ALIVE_SECONDS = 75
 SHUTDOWN_SECONDS = 20
 _CHECK_SECONDS = 1
+_SETTLE_SECONDS = 0.05  # in which callers whose connections were closed after a response open others
 _GARBAGE_THRESHOLD = 10_000  # objects, as many as a few requests create; the default collects several times per request
 _log = logging.getLogger(__name__)
 
@@ -152,14 +153,20 @@ class Server(uvicorn.Server):
         loop.call_later(_CHECK_SECONDS, self._check_connections)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept everything left in the backlog, because closing a listener resets those connections."""
-        self.server_state.is_stopping = True
+        """Close the listeners, and then the connections.
+
+        A listener that is closed resets the connections in its backlog. So connections stay open for a moment, in which
+        no caller needs a new one, and those in the backlog are accepted.
+        """
+        self.server_state.is_stopping = False
+        await asyncio.sleep(_SETTLE_SECONDS)
         for _ in range(self.config.backlog):
             if not is_readable(*sockets or []):
                 break
             await asyncio.sleep(0)
         for server in self.servers:
             server.close()
+        self.server_state.is_stopping = True
         await asyncio.sleep(0.01)  # so that the connections accepted last are among those that uvicorn closes
         await super().shutdown(sockets)
 
