@@ -13,7 +13,7 @@ from profilesvc.contract.errors import PAYLOAD_TOO_LARGE, REQUEST_TIMEOUT, UNSUP
 from profilesvc.contract.oauth2 import COMPRESSED
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request
-from profilesvc.server.scope import ARRIVED, Receive, Scope
+from profilesvc.server.scope import ARRIVED, Message, Receive, Scope
 from profilesvc.services import access, origins
 from profilesvc.services.context import Caller, Services
 
@@ -223,7 +223,7 @@ class AwaitedBody:
                     raise _too_large(limit)
         return bytes(body if form is None else body + form.rest())
 
-    async def _next(self, deadline: float) -> Any:
+    async def _next(self, deadline: float) -> Message:
         try:
             async with asyncio.timeout_at(deadline):
                 message = await self._receive()

@@ -11,6 +11,8 @@ from profilesvc.cli._process.stopping import until_stopped
 from profilesvc.cli.receiver import receiver
 
 if TYPE_CHECKING:
+    import httpx
+
     from profilesvc.client import KeyDeactivated
     from profilesvc.contract.tokens import Token
 
@@ -217,13 +219,13 @@ class Plugin:
             self._say(f"sync: skipped: {error.message}")
 
 
-def _with_agent(transport: Any, agent: str) -> Any:
+def _with_agent(transport: "httpx.HTTPTransport", agent: str) -> "httpx.HTTPTransport":
     """Make a transport send the User-Agent of a site."""
     send = transport.handle_request
 
-    def handle_request(request: Any) -> Any:
+    def handle_request(request: "httpx.Request") -> "httpx.Response":
         request.headers["User-Agent"] = agent
         return send(request)
 
-    transport.handle_request = handle_request
+    transport.handle_request = handle_request  # type: ignore[method-assign]
     return transport

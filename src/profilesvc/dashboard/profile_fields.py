@@ -3,28 +3,29 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.dashboard import hours
 from profilesvc.domain.errors import Problem, invalid_many
 
 Inputs = dict[str, str]
+Value = TypeVar("Value")
 ADDRESS = ("sublocality", "locality", "administrativeArea", "postalCode", "regionCode")
 _DATE = re.compile(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?")
 OPENED = "must be a month such as 2019-05, or a day such as 2019-05-20"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A field of the Location: how its value becomes inputs, and back, with the stored document.
+class Part(Generic[Value]):
+    """A field of the Location: how its value becomes inputs, and back, with the stored document. None: it is empty.
 
     `value_of` raises ServiceError for problems.
     """
 
     name: str
-    inputs_of: Callable[[Any], Inputs]
-    value_of: Callable[[Mapping[str, str], JsonObject], Any]
+    inputs_of: Callable[[Value | None], Inputs]
+    value_of: Callable[[Mapping[str, str], JsonObject], Value | None]
 
 
 def week_of(prefix: str, inputs: Mapping[str, str]) -> tuple[list[JsonObject], list[Problem]]:
@@ -49,7 +50,7 @@ def lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def _text(name: str) -> Part:
+def _text(name: str) -> Part[str]:
     return Part(name, lambda value: {name: value or ""}, lambda inputs, _: inputs[name].strip() or None)
 
 
@@ -57,17 +58,17 @@ def _joined(value: list[str] | None) -> str:
     return "\n".join(value or [])
 
 
-def _phones(value: Any) -> Inputs:
+def _phones(value: JsonObject | None) -> Inputs:
     value = value or {}
     return {"phoneNumbers": value.get("primaryPhone") or "", "additionalPhones": _joined(value.get("additionalPhones"))}
 
 
-def _to_phones(inputs: Mapping[str, str], _: JsonObject) -> Any:
+def _to_phones(inputs: Mapping[str, str], _: JsonObject) -> JsonObject | None:
     primary, others = inputs["phoneNumbers"].strip() or None, lines(inputs["additionalPhones"]) or None
     return {"primaryPhone": primary, "additionalPhones": others} if primary or others else None
 
 
-def _address(value: Any) -> Inputs:
+def _address(value: JsonObject | None) -> Inputs:
     value = value or {}
     return {
         "storefrontAddress": _joined(value.get("addressLines")),
@@ -75,20 +76,20 @@ def _address(value: Any) -> Inputs:
     }
 
 
-def _to_address(inputs: Mapping[str, str], stored: JsonObject) -> Any:
+def _to_address(inputs: Mapping[str, str], stored: JsonObject) -> JsonObject | None:
     own: JsonObject = {name: inputs[name].strip() or None for name in ADDRESS}
     own |= {"addressLines": lines(inputs["storefrontAddress"]) or None}
     return {**(stored.get("storefrontAddress") or {}), **own} if any(own.values()) else None
 
 
-def _to_week(inputs: Mapping[str, str], _: JsonObject) -> Any:
+def _to_week(inputs: Mapping[str, str], _: JsonObject) -> JsonObject | None:
     periods, problems = week_of("regularHours", inputs)
     if problems:
         raise invalid_many(problems)
     return {"periods": periods} if periods else None
 
 
-def _to_dates(inputs: Mapping[str, str], _: JsonObject) -> Any:
+def _to_dates(inputs: Mapping[str, str], _: JsonObject) -> JsonObject | None:
     try:
         periods = hours.dates_of(inputs["specialHours"])
     except ValueError as error:
@@ -96,7 +97,7 @@ def _to_dates(inputs: Mapping[str, str], _: JsonObject) -> Any:
     return {"specialHourPeriods": periods} if periods else None
 
 
-def _opening(value: Any) -> Inputs:
+def _opening(value: JsonObject | None) -> Inputs:
     value = value or {}
     day = value.get("openingDate") or {}
     parts = [f"{day['year']:04}"] if day else []
@@ -104,7 +105,7 @@ def _opening(value: Any) -> Inputs:
     return {"openInfo": value.get("status") or "", "openingDate": "-".join(parts)}
 
 
-def _to_opening(inputs: Mapping[str, str], _: JsonObject) -> Any:
+def _to_opening(inputs: Mapping[str, str], _: JsonObject) -> JsonObject | None:
     text, day = inputs["openingDate"].strip(), None
     if text:
         match = _DATE.fullmatch(text)
@@ -115,7 +116,7 @@ def _to_opening(inputs: Mapping[str, str], _: JsonObject) -> Any:
     return {"status": inputs["openInfo"] or None, "openingDate": day}
 
 
-FIELDS = {
+FIELDS: dict[str, Part[Any]] = {
     part.name: part
     for part in (
         _text("title"),

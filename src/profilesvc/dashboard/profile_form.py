@@ -7,6 +7,7 @@ as hours with seconds, is not editable, so that saving the form never loses anyt
 import hashlib
 import json
 from collections.abc import Mapping
+from typing import Any
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.location import Location
@@ -92,7 +93,7 @@ class ProfileForm:
         return body
 
 
-def _is_editable(part: Part, stored: JsonObject) -> bool:
+def _is_editable(part: Part[Any], stored: JsonObject) -> bool:
     """Return whether the inputs of a part show its value in full."""
     annotation, value = Location.model_fields[part.name].annotation, stored.get(part.name)
     try:
@@ -104,7 +105,7 @@ def _is_editable(part: Part, stored: JsonObject) -> bool:
     return bool(normal(annotation, again) == normal(annotation, value))
 
 
-def _digest(part: Part, inputs: Mapping[str, str]) -> str:
+def _digest(part: Part[Any], inputs: Mapping[str, str]) -> str:
     """Return a short digest of the inputs of a part, to see whether a user has changed them."""
     own = {name: _plain(inputs[name]) for name in inputs if _is_of(part.name, name) and inputs[name]}
     return hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()[:16]

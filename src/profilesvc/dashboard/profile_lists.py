@@ -37,7 +37,7 @@ def _boxes(prefix: str, idents: list[str]) -> Inputs:
     return {name: "on" for ident in idents for name in (f"{prefix}{ident}", f"{prefix}{_SEEN}{ident}")}
 
 
-def known_categories(value: Any) -> dict[str, JsonObject]:
+def known_categories(value: JsonObject | None) -> dict[str, JsonObject]:
     """Return the categories of a profile by name, the main one first."""
     value = value or {}
     every = [value.get("primaryCategory"), *(value.get("additionalCategories") or [])]
@@ -50,13 +50,13 @@ def categories_of(inputs: Mapping[str, str], stored: JsonObject) -> list[str]:
     return list(dict.fromkeys([*known_categories(stored.get("categories")), *ticked]))
 
 
-def _categories(value: Any) -> Inputs:
+def _categories(value: JsonObject | None) -> Inputs:
     """Return the main category, and a ticked box for each other one."""
     first, *others = [*known_categories(value)] or [""]
     return {"categories": first, **_boxes(CATEGORY, others)}
 
 
-def _to_categories(inputs: Mapping[str, str], stored: JsonObject) -> Any:
+def _to_categories(inputs: Mapping[str, str], stored: JsonObject) -> JsonObject | None:
     """Return the categories: a new main one is one of the others, which the old main one joins."""
     names = categories_of(inputs, stored)
     primary = inputs["categories"] if inputs["categories"] in names else next(iter(names), None)
@@ -71,14 +71,14 @@ def hours_types(inputs: Mapping[str, str]) -> list[str]:
     return list(dict.fromkeys(name.rpartition("-")[0] for name in _below(inputs, HOURS)))
 
 
-def _more_hours(value: Any) -> Inputs:
+def _more_hours(value: list[JsonObject] | None) -> Inputs:
     found: Inputs = {}
     for one in value or []:
         found |= week_inputs(f"{HOURS}{one['hoursTypeId']}", one["periods"])
     return found
 
 
-def _to_more_hours(inputs: Mapping[str, str], _: JsonObject) -> Any:
+def _to_more_hours(inputs: Mapping[str, str], _: JsonObject) -> list[JsonObject] | None:
     found: list[JsonObject] = []
     problems: list[Problem] = []
     for kind in hours_types(inputs):
@@ -109,7 +109,7 @@ def new_rows(inputs: Mapping[str, str], prefix: str) -> list[str]:
     return [*rows, f"new{int(rows[-1][3:]) + 1 if rows else 0}"]
 
 
-def _items(value: Any) -> Inputs:
+def _items(value: list[JsonObject] | None) -> Inputs:
     found: Inputs = {}
     for ident, item in items_of({"serviceItems": value}).items():
         free, price = item.get("freeFormServiceItem"), item.get("price") or {}
@@ -124,7 +124,7 @@ def _items(value: Any) -> Inputs:
     return found
 
 
-def _to_items(inputs: Mapping[str, str], stored: JsonObject) -> Any:
+def _to_items(inputs: Mapping[str, str], stored: JsonObject) -> list[JsonObject] | None:
     found: list[JsonObject] = []
     problems: list[Problem] = []
     for ident, item in items_of(stored).items():
@@ -180,7 +180,7 @@ def _price(inputs: Mapping[str, str], ident: str, old: JsonObject | None, proble
     return {**(old or {}), "currencyCode": currency.upper(), "units": str(units), "nanos": nanos or None}
 
 
-def _area(value: Any) -> Inputs:
+def _area(value: JsonObject | None) -> Inputs:
     value = value or {}
     places = [one["placeId"] for one in (value.get("places") or {}).get("placeInfos") or []]
     return {"serviceArea": value.get("businessType") or "", **_boxes(AREA, places)}
@@ -191,7 +191,7 @@ def places_of(stored: JsonObject) -> list[JsonObject]:
     return ((stored.get("serviceArea") or {}).get("places") or {}).get("placeInfos") or []
 
 
-def _to_area(inputs: Mapping[str, str], stored: JsonObject) -> Any:
+def _to_area(inputs: Mapping[str, str], stored: JsonObject) -> JsonObject | None:
     """Return the areas; without a type, the business serves no area, and nothing of it stays."""
     if not inputs["serviceArea"]:
         return None
@@ -206,7 +206,7 @@ def _to_area(inputs: Mapping[str, str], stored: JsonObject) -> Any:
     return {"businessType": inputs["serviceArea"], "places": {"placeInfos": found} if found else None}
 
 
-LISTS = {
+LISTS: dict[str, Part[Any]] = {
     part.name: part
     for part in (
         Part("categories", _categories, _to_categories),

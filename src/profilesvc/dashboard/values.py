@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from itertools import groupby
-from typing import Any
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.dashboard.hours import DAYS, TO, clock, minutes_of
@@ -142,9 +141,9 @@ def _by_field(value: object, path: str) -> Iterable[str]:
         return [line for one in value for line in (f"{sentence(one['hoursTypeId'])}:", *_week(one["periods"]))]
     if last in {"specialHours", "specialHourPeriods"}:
         return [_special(one) for one in (value["specialHourPeriods"] if isinstance(value, dict) else value)]
-    if last == "storefrontAddress":
+    if last == "storefrontAddress" and isinstance(value, dict):
         return _address(value)
-    if last == "primaryCategory":
+    if last == "primaryCategory" and isinstance(value, dict):
         return [category(value)]
     if last == "additionalCategories":
         return [category(one) for one in value]
@@ -183,7 +182,7 @@ def _special(period: JsonObject) -> str:
     return f"{dates} {clock(period.get('openTime'))}{TO}{clock(period.get('closeTime'))}"
 
 
-def _address(value: Any) -> list[str]:
+def _address(value: JsonObject) -> list[str]:
     address: list[str] = []
     for name in _ADDRESS:
         part = value.get(name) or []
@@ -192,7 +191,7 @@ def _address(value: Any) -> list[str]:
     return address + list(_any(rest))
 
 
-def category(value: Any) -> str:
+def category(value: JsonObject) -> str:
     """Return the display name, or `Coffee shop` for `categories/gcid:coffee_shop`."""
     name: str = value.get("displayName") or ""
     return name or sentence(value["name"].rpartition("/")[2].removeprefix("gcid:"))

@@ -1,14 +1,15 @@
 """The current request: its client's address, caller, origin, rate limits and deadline."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from ipaddress import ip_address, ip_network
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain.domains import Origin
 from profilesvc.domain.rates import Counted
 
@@ -35,7 +36,7 @@ class RequestInfo:
     route: str = "unknown"  # the documented route for metrics and logs, because a path could contain secrets
     outcome: str = "ok"  # or the code of the failure, for metrics
     language: str = "en"  # of the page that the request shows
-    details: Mapping[str, Any] | None = None  # those of the failure
+    details: JsonObject | None = None  # those of the failure
     # The owner of the key that calls, and its number or client id; also of a key that is rejected.
     key: tuple[int, int | str] | None = None
     background: bool = False  # its calls of the provider wait for those of other requests

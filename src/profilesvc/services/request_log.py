@@ -9,11 +9,11 @@ import asyncio
 import contextlib
 import re
 from collections import Counter
-from collections.abc import Mapping
 from hashlib import blake2b
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.names import is_documented
 from profilesvc.contract.requests import MAX_DAYS
 from profilesvc.domain.errors import ServiceError
@@ -164,12 +164,12 @@ def _row(each: Finished, number: int) -> LoggedRow:
     )
 
 
-def _reason(details: Mapping[str, Any]) -> str | None:
+def _reason(details: JsonObject) -> str | None:
     reason = details.get("reason", details.get("deactivation_reason"))
     return reason if isinstance(reason, str) and _REASON.match(reason) else None
 
 
-def _field(details: Mapping[str, Any]) -> str | None:
+def _field(details: JsonObject) -> str | None:
     problems = details.get("errors")
     names = [problems[0].get("field")] if problems else details.get("fields") or [None]
     field = names[0]
