@@ -42,7 +42,7 @@ from support.citus import CITUS, SHARDS, Nodes
 from support.effort import effort
 from support.fleet import WORKERS, Fleet, running
 from support.machine import NO_SERVER, foreign, memory_folder
-from support.parts import changed
+from support.parts import changed, no_rounds
 from support.routes import parse_once
 
 if TYPE_CHECKING:
@@ -385,12 +385,6 @@ def patient_database(monkeypatch: pytest.MonkeyPatch) -> None:
     """A database that may take its time: a busy machine is no reason to reject a request."""
     for module in ("batches", "engine", "postgres"):
         monkeypatch.setattr(f"profilesvc.database.{module}.BUSY_SECONDS", 60.0)
-
-
-async def no_rounds(_services: Services, stopped: Callable[[float], Awaitable[bool]], *_values: object) -> None:
-    """Wait for the end. A test runs the rounds that it needs; on a busy machine others would run in its midst."""
-    while not await stopped(3600):
-        pass
 
 
 @pytest.fixture

@@ -89,6 +89,7 @@ class TestCounts:
 
 
 class TestErrors:
+    @OF_PROCESS
     async def test_of_every_kind_have_their_reason(
         self, alice: httpx.AsyncClient, plugin: Site, as_service: AsService, http: httpx.AsyncClient
     ) -> None:
@@ -124,6 +125,7 @@ class TestErrors:
         )
         assert one["ip_prefix"] is None or one["ip_prefix"].endswith("/24")
 
+    @OF_PROCESS
     async def test_of_wrong_credentials_are_those_of_the_key_that_they_name(
         self, alice: httpx.AsyncClient, plugin: Site, http: httpx.AsyncClient, clock: FrozenClock
     ) -> None:
@@ -148,6 +150,7 @@ class TestErrors:
         assert_error(await http.post(TOKEN, json=refresh(ended)), 401, "AUTH_INVALID_TOKEN")
         assert [each[2] for each in await errors(alice, ended)] == ["revoked", None]
 
+    @OF_PROCESS
     async def test_of_expired_tokens_are_those_of_their_key(
         self, plugin: Site, dial: Dial, services: Services, http: httpx.AsyncClient, clock: FrozenClock
     ) -> None:
@@ -248,6 +251,7 @@ class TestSecrets:
 
 
 class TestPages:
+    @OF_PROCESS
     async def test_follow_each_other(self, alice: httpx.AsyncClient, plugin: Site, clock: FrozenClock) -> None:
         for number in range(7):
             clock.advance(seconds=number % 2)
@@ -310,6 +314,7 @@ async def test_days_are_kept_as_long_as_they_can_be_read(
     assert sum(day["requests"] for day in (await read(alice, plugin, days=30))["usage"]) == 1
 
 
+@OF_PROCESS
 async def test_requests_of_another_process_are_read(app: Quart, plugin: Site, alice: httpx.AsyncClient) -> None:
     """A reader sees what this process has answered a moment ago."""
     async with client_of(app, plugin.tokens["access_token"]) as site:

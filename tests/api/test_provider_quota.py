@@ -12,6 +12,7 @@ from profilesvc.services.context import Services
 from profilesvc.settings import ProviderSettings, Settings
 from support.api import ALICE, BOB, assert_error, assert_ok
 
+pytestmark = pytest.mark.in_process("has the quota of one process")
 LIMIT, UPDATES = 4, 8
 REVIEWS = {"locationId": "locations/111"}
 

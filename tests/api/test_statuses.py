@@ -97,9 +97,9 @@ async def refusals_of_what_arrives(surface: Surface) -> None:
     for name in surface.promising("431"):
         await surface.ask(name, headers=TOO_MANY_HEADERS)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(request_body, "GRACE_SECONDS", 0.05)
-        for name in surface.promising("408"):
-            await surface.ask(name, content=unfinished(), headers=JSON)
+        patch.setattr(request_body, "GRACE_SECONDS", 0.05)  # a deployment waits as long as ever, so all wait together
+        slow = [surface.ask(name, content=unfinished(), headers=JSON) for name in surface.promising("408")]
+        await asyncio.gather(*slow)
 
 
 async def refusals_of_the_state(surface: Surface, emulator: httpx.AsyncClient, services: Services) -> None:

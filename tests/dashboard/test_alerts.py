@@ -286,6 +286,7 @@ async def test_a_service_that_sends_no_mail_says_so(alice_there: Browser, servic
     assert "/dashboard/mail" not in page.links
 
 
+@pytest.mark.in_process("gives the process a clock of its own")
 async def test_only_the_clock_of_a_demo_is_moved_by_the_page_of_mail(
     alice_there: Browser, services: Services, change: Change
 ) -> None:

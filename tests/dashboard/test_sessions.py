@@ -156,6 +156,7 @@ async def test_the_operators_logout_and_a_sign_out_leave_the_list(
     assert "Firefox" not in page.text
 
 
+@pytest.mark.in_process("makes the list of the process shorter")
 async def test_a_program_with_many_sessions_does_not_fill_the_page(
     alice_there: Browser, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:

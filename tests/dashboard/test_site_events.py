@@ -85,6 +85,7 @@ async def test_many_events_have_pages(alice_there: Browser, services: Services) 
     assert seen == [50, 50, 20]
 
 
+@pytest.mark.in_process("makes the reading of the process shorter")
 async def test_events_below_many_of_other_sites_are_found(
     alice_there: Browser, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:

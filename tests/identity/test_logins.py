@@ -69,6 +69,7 @@ class TestOnce:
         await housekeeping.run_round(services)
         assert len(await rows(services, exchanges)) == 1
 
+    @pytest.mark.in_process("reads the log")
     async def test_a_login_that_fails_leaves_the_token_unused_and_its_subject_in_the_log(
         self, http: httpx.AsyncClient, services: Services, caplog: pytest.LogCaptureFixture
     ) -> None:

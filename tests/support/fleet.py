@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -89,6 +90,7 @@ class Fleet:
         """
         async with self.provider() as provider:
             assert (await provider.post("/__emulator/reset")).is_success
+        shutil.rmtree(self._folder / "mail", ignore_errors=True)
         away = settings.provider.model_copy(update={"url": self._emulator.base_url})
         beside = settings.model_copy(update={"provider": away, "data_dir": self._folder})
         if beside != self._served:

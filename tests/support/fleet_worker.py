@@ -23,9 +23,10 @@ from profilesvc.cli._process.listening import announce, bound
 from profilesvc.cli._process.workers import serve_workers
 from profilesvc.domain.rates import Standing, Window
 from profilesvc.domain.time import FrozenClock
+from profilesvc.operations import housekeeping
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings, load
-from support.parts import changed
+from support.parts import changed, no_rounds
 
 NOW, DEPLOYMENT, CHANGE = range(3)
 SETTLED_SECONDS = 5.0
@@ -168,6 +169,7 @@ def made(folder: Path, counting: str, _settings: Settings) -> Any:
 
 def main(folder: str, workers: str, counting: str) -> None:
     """Serve until SIGTERM."""
+    housekeeping.run = no_rounds  # type: ignore[assignment]
     logging.basicConfig(level=logging.WARNING)
     make = functools.partial(made, Path(folder), counting)
     with bound("127.0.0.1", 0) as listener:

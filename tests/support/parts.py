@@ -1,5 +1,6 @@
 """Services with other parts than they were opened with, here or in the processes of a deployment."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -25,6 +26,12 @@ def changed(
     if database:
         parts["storage"] = Storage(database)
     return replace(opened, **parts)
+
+
+async def no_rounds(_services: Services, stopped: Callable[[float], Awaitable[bool]], *_values: object) -> None:
+    """Wait for the end. A test runs the rounds that it needs; on a busy machine others would run in its midst."""
+    while not await stopped(3600):
+        pass
 
 
 class Broken:
