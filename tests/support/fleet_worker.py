@@ -163,13 +163,13 @@ class Worker:
 
 
 def made(folder: Path, counting: str, _settings: Settings) -> Any:
-    """The app of a process."""
+    """The app of a process, in which a test runs the rounds that it needs."""
+    housekeeping.run = no_rounds  # type: ignore[assignment]
     return Worker(folder, counting)
 
 
 def main(folder: str, workers: str, counting: str) -> None:
     """Serve until SIGTERM."""
-    housekeeping.run = no_rounds  # type: ignore[assignment]
     logging.basicConfig(level=logging.WARNING)
     make = functools.partial(made, Path(folder), counting)
     with bound("127.0.0.1", 0) as listener:
