@@ -443,7 +443,7 @@ class TestAtRest:
                 async with open_services(self.under(settings, wrong), Runtime(clock), provider=False):
                     pass
             line = str(refusal.value)
-            assert line.startswith("PROFILESVC_TOKENS__KEY_PASSPHRASE does not open the signing key ")
+            assert line.startswith("PROFILESVC_TOKENS__KEY_PASSPHRASE does not decrypt the signing key ")
             assert "\n" not in line
 
     @pytest.mark.in_process("reads the log")

@@ -61,5 +61,5 @@ def test_a_wrong_passphrase_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatc
     assert run("signing-keys", "list").exit_code == 0
     monkeypatch.setenv("PROFILESVC_TOKENS__KEY_PASSPHRASE", "wrong")
     line = refused(run("signing-keys", "list"))
-    assert line == f"profilesvc: PROFILESVC_TOKENS__KEY_PASSPHRASE does not open the signing key {KID}\n"
+    assert line == f"profilesvc: PROFILESVC_TOKENS__KEY_PASSPHRASE does not decrypt the signing key {KID}\n"
     assert line == refused(run("users", "token", "alice@example.com"))

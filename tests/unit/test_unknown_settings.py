@@ -37,3 +37,12 @@ def test_a_message_names_the_setting_and_the_rule_only(monkeypatch: pytest.Monke
     with pytest.raises(SettingsError) as refused:
         load(_env_file=None)
     assert str(refused.value).startswith("PROFILESVC_DATABASE_URL: must start with ")
+
+
+@pytest.mark.parametrize("name", ["GUIDES_FOLDER", "PLANS_FILE", "TOKENS__SIGNING_KEY_FILE", "DASHBOARD__LOGO_FILE"])
+def test_an_empty_path_is_not_the_current_folder(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"PROFILESVC_{name}", "")
+    value: object = load(_env_file=None)
+    for part in name.lower().split("__"):
+        value = getattr(value, part)
+    assert value is None

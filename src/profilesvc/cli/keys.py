@@ -127,7 +127,7 @@ def reactivate(
     version: Version = None,
     as_json: AsJson = False,
 ) -> None:
-    """Lift the holds of a key. A security concern requires --roll; a hold of the plan stays."""
+    """Lift the holds of a key. A security concern requires --roll. A hold of a plan that is too small stays."""
     from profilesvc.services import keys
 
     _check_version(version, reason)
@@ -163,7 +163,7 @@ def audit(
     before: Annotated[str | None, typer.Option(help="next_before of the previous page.", metavar="ID")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the events of a key, newest first (kept for 400 days)."""
+    """List the events of a key, a user or all keys, newest first (kept for 400 days)."""
     if client_id is not None and user is not None:
         raise typer.BadParameter("cannot be combined with a client id", param_hint="--user")
     trail = run(lambda services: _audit(services, client_id, user, {"limit": limit, "before": before})).model_dump()

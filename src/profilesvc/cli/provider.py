@@ -6,7 +6,9 @@ from profilesvc.cli import provider_notifications
 from profilesvc.cli.opening import run
 from profilesvc.cli.show import AsJson, show
 
-app = typer.Typer(name="provider", help="Show and end logins at the provider.", no_args_is_help=True)
+app = typer.Typer(
+    name="provider", help="Manage owners' logins at the provider, its quota and its change feed.", no_args_is_help=True
+)
 connections = typer.Typer(name="connections", help="The logins that owners have connected.", no_args_is_help=True)
 app.add_typer(connections)
 app.add_typer(provider_notifications.app)

@@ -9,6 +9,7 @@ import typer
 
 from profilesvc.cli._process.stopping import until_stopped
 from profilesvc.cli.receiver import receiver
+from profilesvc.domain.problems import counted
 
 if TYPE_CHECKING:
     import httpx
@@ -214,7 +215,7 @@ class Plugin:
         profile = {name: current[name] for name in ("title", "phoneNumbers") if name in current}
         try:
             done = self._client.sync(location, profile)
-            self._done(f"sync: {done.status}, {len(done.fieldsUpdated)} fields changed at the provider")
+            self._done(f"sync: {done.status}, {counted(len(done.fieldsUpdated), 'field')} changed at the provider")
         except (LocationNotVerified, PlanRestriction, ProviderFailed, RateLimited, SyncDisabled) as error:
             self._say(f"sync: skipped: {error.message}")
 

@@ -62,7 +62,7 @@ def types_of(text: str) -> list[EventType]:
     """
     names = [name.strip() for name in text.split(",")]
     if unknown := [name for name in names if name not in EVENT_TYPES]:
-        raise ValueError(f"unknown event type {unknown[0][:40]!r}")
+        raise ValueError(f"must contain types of events only, which {unknown[0][:40]!r} is not")
     return [name for name in EVENT_TYPES if name in names]
 
 

@@ -18,7 +18,7 @@ class Story(NamedTuple):
 _CHECK = "Is the site online, is the plugin active, and does its cron run?"
 _COPY = "It is probably a copy, such as a staging site. Give it a key of its own, or remove the key there."
 _REUSE = "The tokens that descend from it were revoked. If no backup was restored, replace the secret of the key."
-_ENABLE = "Repair the endpoint and enable the webhook. `recover` sends the events of the meantime again."
+_ENABLE = "Repair the endpoint and enable the webhook. Then send the missed events on the page of the webhook."
 _REASONS = {"gone": "the endpoint responded that it no longer exists", "failing": "all attempts failed for 5 days"}
 # The fields in braces are those of `_fields`.
 _STORIES: dict[EventType, Story] = {
@@ -38,7 +38,7 @@ _STORIES: dict[EventType, Story] = {
     "location.sync_switched": Story("The sync of {place} is now {switch}"),
     "profile.drifted": Story("The provider's profile of {place} differs from the last sync", detail="{differences}"),
     "sync.succeeded": Story("The profile of {place} was synced", detail="{updated}"),
-    "sync.failed": Story("The sync of {place} failed", "The next sync sends the same data again."),
+    "sync.failed": Story("The sync of {place} failed", "The data is not sent again by itself. Sync it again."),
     "post.created": Story("A post of {place} was created", detail="{summary}"),
     "post.updated": Story("A post of {place} was changed", detail="{summary}"),
     "post.deleted": Story("A post of {place} was deleted", detail="{summary}"),

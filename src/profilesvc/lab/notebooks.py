@@ -151,7 +151,7 @@ def check(path: Path) -> str | None:
 
 
 def _path_of(name: str) -> Path:
-    """Return the path of a notebook from a path or a name such as `05_posts`."""
+    """Return the path of a notebook from a path or a name such as `04_posts`."""
     by_name = FOLDER / f"{Path(name).stem}.ipynb"
     return by_name if "/" not in name and not Path(name).is_file() else Path(name)
 

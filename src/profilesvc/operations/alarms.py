@@ -39,7 +39,7 @@ class Alarms:
         """Note that the sweep runs, and return the time. A long pause since the last step was an outage."""
         now = self._clock.now()
         if (pause := now - self._marks.get("ended", now)) > OUTAGE:
-            log.warning("sweep: none for %d s; sites have one interval to report", pause // SECOND)
+            log.warning("sweep: no sweep ran for %d s; each site has one interval to report first", pause // SECOND)
             self._marks["resumed"] = now
         self._marks["ended"] = now
         return now
@@ -74,7 +74,7 @@ class Alarms:
         else:
             return 0
         log.error(
-            "sweep: %s; the owners hear of it only after the operator has run `profilesvc alerts release`, most sites "
+            "sweep: %s; the owners are alerted only after the operator runs `profilesvc alerts release`, most sites "
             "are back, or a day has passed",
             problem,
         )

@@ -236,6 +236,6 @@ async def _failed(services: Services, due: DueDraft, error: ServiceError, *, may
     is_temporary = is_unknown or bool(error.details.get("retryable", False))
     next_at = services.clock.now() + _RETRY if is_temporary else None
     state: drafts.State = "sending" if is_unknown else "failed" if next_at is None else "scheduled"
-    log.info("drafts: %s: %s", due.id, error.kind.code)
+    log.info("drafts: publishing draft %s failed: %s", due.id, error.kind.code)
     async with services.storage.write() as session:
         await drafts.settle(session, due.owner_id, due.id, state, next_at, error.message[:1000])

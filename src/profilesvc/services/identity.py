@@ -40,7 +40,9 @@ async def exchange(services: Services, body: TokenExchangeGrant, user_agent: str
             configured.
     """
     if services.identity is None:
-        raise invalid("body", "grant_type", "must be another grant: no identity provider is configured")
+        raise invalid(
+            "body", "grant_type", "must not be the token exchange, because no identity provider is configured"
+        )
     now = services.clock.now()
     try:
         identity = await services.identity.verify(body.subject_token, body.nonce, now)

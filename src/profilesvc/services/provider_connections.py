@@ -172,7 +172,7 @@ async def import_locations(
 
 def _require_one(body: ProviderConnectionImport) -> None:
     if (body.locations is None) == (body.title_contains is None):
-        raise invalid("body", "locations", "either this field or `title_contains` is required, not both")
+        raise invalid("body", "locations", "is required unless `title_contains` is sent, and must not be sent with it")
     if body.business_id is not None and body.business_name is not None:
         raise invalid("body", "business_name", "must not be sent with `business_id`")
 

@@ -25,6 +25,7 @@ from profilesvc.settings.groups import (
     MailSettings,
     MetricsSettings,
     NotificationSettings,
+    OptionalPath,
     ProviderSettings,
     RequestLogSettings,
     TokenSettings,
@@ -153,13 +154,13 @@ class Settings(BaseSettings):
     """Number of proxies in front, which decides which address of `X-Forwarded-For` is the caller's."""
     secret_pepper: SecretStr = SecretStr("")
     """Key of the digests of client secrets. Set it before the first API key is created, and keep a copy."""
-    plans_file: Path | None = None
+    plans_file: OptionalPath = None
     """TOML file of the plans. Unset: the packaged plans."""
     dashboard_origins: Annotated[tuple[str, ...], NoDecode, AfterValidator(_origins)] = ()
     """Comma-separated origins whose pages may send user tokens. Empty: our own, and localhost in development."""
     upgrade_url: str = ""
     """Address where owners of deactivated keys can change their plan. Empty: `{BASE_URL}/dashboard`."""
-    guides_folder: Path | None = None
+    guides_folder: OptionalPath = None
     """Folder of the site that `make docs` builds, served at `/guides/`. Unset: `build/site` of a checkout, if any."""
     cache_max_age_seconds: Annotated[int, Field(ge=0, le=86_400)] = 60
     """Age up to which a location or a list of posts is returned without a request to the provider."""
@@ -229,7 +230,7 @@ class Settings(BaseSettings):
     def _replica_is_of_postgres(self) -> Self:
         urls = self.database_url, self.database_replica_url
         if self.database_replica_url and not all(url.startswith("postgresql") for url in urls):
-            raise ValueError(f"{PREFIX}DATABASE_REPLICA_URL needs PostgreSQL there and at {PREFIX}DATABASE_URL")
+            raise ValueError(f"{PREFIX}DATABASE_REPLICA_URL and {PREFIX}DATABASE_URL must both be URLs of PostgreSQL")
         return self
 
     @model_validator(mode="after")
@@ -256,7 +257,10 @@ class Settings(BaseSettings):
                 "without user, path, query or fragment"
             )
         if self.provider.embedded:
-            raise ValueError(f"{PREFIX}PROVIDER__URL is required in production: the emulator is for development")
+            raise ValueError(
+                f"{PREFIX}PROVIDER__URL or the URL of each API is required in production: the emulator is for "
+                "development"
+            )
         if problem := self.provider.problem():
             raise ValueError(f"{PREFIX}PROVIDER__{problem}")
         if problem := self.mail.problem():

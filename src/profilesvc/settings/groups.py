@@ -13,6 +13,10 @@ from profilesvc.settings import branding
 Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 
 
+# An empty variable is an unset one; the path of an empty text is the current folder.
+OptionalPath = Annotated[Path | None, BeforeValidator(lambda value: value or None)]
+
+
 class _Group(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -152,9 +156,9 @@ class TokenSettings(_Group):
     """How long a signing key signs before the next one replaces it."""
     announce_days: Annotated[int, Field(ge=1, le=365)] = 14
     """How long before its first signature a new signing key is published."""
-    signing_key_file: Path | None = None
+    signing_key_file: OptionalPath = None
     """PEM file with your own RSA key (2048 bits or more) for access tokens. It ends the rotation of these keys."""
-    refresh_key_file: Path | None = None
+    refresh_key_file: OptionalPath = None
     """PEM file with an Ed25519 key whose 32 bytes sign refresh tokens. It ends the rotation of these keys."""
     key_passphrase: SecretStr = SecretStr("")
     """Encrypts the signing keys in the database, also existing ones. They cannot be read without it: keep a copy."""
@@ -224,7 +228,7 @@ class RequestLogSettings(_Group):
     errors_per_hour: Annotated[int, Field(ge=0, le=10_000)] = 100
     """Errors of a key that each process logs in an hour. 0: none. All requests are counted in any case."""
     success_interval: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
-    """Successes per logged one, at most 20 of a key in an hour. 0: none. Unset: 50, in development 1."""
+    """One of so many successes is logged, at most 20 of a key in an hour. 0: none. Unset: 50, in development 1."""
 
 
 class WebhookSettings(_Group):
@@ -286,7 +290,7 @@ class DashboardSettings(_Group):
 
     product_name: Annotated[str, AfterValidator(branding.product_name)] = "profilesvc"
     """Name of the product in the header, the titles and the mails, at most 40 characters."""
-    logo_file: Annotated[Path | None, AfterValidator(branding.logo_file)] = None
+    logo_file: Annotated[OptionalPath, AfterValidator(branding.logo_file)] = None
     """SVG or PNG file, at most 100 kB, that the header shows next to the name. Unset: no logo."""
 
     @property
@@ -308,7 +312,7 @@ class LabSettings(_Group):
     """Whether posts, replies and syncs are allowed on the deployed service."""
     patience_seconds: Annotated[float, Field(ge=0, le=3600)] = 120
     """Longest wait of a cleanup for a service or provider that is down."""
-    journal: Path | None = None
+    journal: OptionalPath = None
     """File of the changes to undo. `make smoke` sets it."""
 
 

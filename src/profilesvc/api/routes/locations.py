@@ -50,8 +50,8 @@ async def list_locations(services: Services, caller: Caller, query: LocationList
 async def get_location(services: Services, location: AllowedLocation) -> Rendered:
     """Get a location.
 
-    The profile is at most a minute old. While the provider is down, the last one is returned, and `X-Data-Age` is
-    its age in seconds.
+    By default the profile is at most a minute old, with the change feed at most a day. While the provider is down,
+    the last one is returned, and `X-Data-Age` is its age in seconds.
     """
     return await locations.get(services, location)
 

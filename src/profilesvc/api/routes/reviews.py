@@ -21,8 +21,8 @@ _ERRORS = (PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR)
 async def list_reviews(services: Services, location: AllowedLocation, query: ReviewListQuery) -> Rendered:
     """List reviews.
 
-    The review that changed last is first. They are read from the provider on every call, so the response is
-    PROVIDER_API_ERROR while it is down.
+    The review that changed last is first. They are read from the provider, or with the change feed from a copy of at
+    most a day. Without a valid copy the response is PROVIDER_API_ERROR while the provider is down.
 
     An addition of this service.
     """
