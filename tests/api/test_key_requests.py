@@ -141,6 +141,7 @@ class TestErrors:
             (401, "AUTH_INVALID_TOKEN"),
         ]
 
+    @OF_PROCESS
     async def test_of_tokens_that_have_ended_are_those_of_their_key(
         self, alice: httpx.AsyncClient, as_service: AsService, http: httpx.AsyncClient
     ) -> None:

@@ -49,6 +49,7 @@ async def test_without_a_logo_there_is_none(alice_there: Browser) -> None:
     assert (await alice_there.http.get("/dashboard/logo")).status_code == 404
 
 
+@pytest.mark.in_process("a process reads the file of a path once")
 async def test_a_png_has_its_type(visitor: Browser, services: Services, change: Change, tmp_path: Path) -> None:
     own = DashboardSettings(logo_file=logo(tmp_path, "logo.PNG", PNG))
     change(settings=services.settings.model_copy(update={"dashboard": own}))

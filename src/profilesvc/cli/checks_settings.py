@@ -19,7 +19,7 @@ def _secret(name: str, variable: str, value: str, settings: Settings) -> Check:
     worst: Status = "fail" if settings.production else "warn"
     if not value:
         purpose = {
-            "pepper": "the digests of client secrets are not keyed",
+            "pepper": "the digests of client secrets are not keyed, and who copies the database can sign webhooks",
             "passphrase": "the signing keys are stored unencrypted",
         }
         status: Status = "warn" if settings.production else "ok"

@@ -1,5 +1,6 @@
 """E-mail alerts on the wire, an addition of this service (docs/events.md)."""
 
+import functools
 import re
 from typing import Annotated, Literal
 from zoneinfo import available_timezones
@@ -37,8 +38,14 @@ DAILY: tuple[EventType, ...] = (
 )
 
 
+@functools.cache
+def _zones() -> set[str]:
+    """Return the names of all time zones, for which a folder with hundreds of files is read."""
+    return available_timezones()
+
+
 def _zone(value: str) -> str:
-    if value not in available_timezones():
+    if value not in _zones():
         raise PydanticCustomError("time_zone", "must be a time zone of the IANA database, such as Europe/Berlin")
     return value
 

@@ -38,7 +38,10 @@ def next_wait(tries: int, chance: float) -> int | None:
 
 
 def secret(pepper: bytes | None, nonce: str) -> bytes:
-    """Return the secret of a webhook, which is derived so that the database does not contain it."""
+    """Return the secret of a webhook, which is derived so that a copy of the database is not enough to sign.
+
+    Without a pepper it is enough.
+    """
     return derived(pepper, "webhook", nonce)
 
 

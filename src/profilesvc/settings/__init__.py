@@ -153,7 +153,8 @@ class Settings(BaseSettings):
     trusted_hops: Annotated[int, Field(ge=0, le=16)] = 0
     """Number of proxies in front, which decides which address of `X-Forwarded-For` is the caller's."""
     secret_pepper: SecretStr = SecretStr("")
-    """Key of the digests of client secrets. Set it before the first API key is created, and keep a copy."""
+    """Key of the digests of client secrets, and of the secrets of webhooks. Set it before the first API key is created,
+    and keep a copy. Without it a copy of the database is enough to sign webhooks."""
     plans_file: OptionalPath = None
     """TOML file of the plans. Unset: the packaged plans."""
     dashboard_origins: Annotated[tuple[str, ...], NoDecode, AfterValidator(_origins)] = ()
