@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from profilesvc.contract.provider.format import Int32, Int64, Message, Number
+from profilesvc.contract.common import Int32
+from profilesvc.contract.provider.format import Int64, Message, Number
 from profilesvc.contract.provider.location import (
     Date,
     Location,

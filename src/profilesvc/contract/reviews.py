@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from profilesvc.contract.common import Data, LocationQuery, PageNumber
-from profilesvc.contract.provider.format import Int32, Number, String
+from profilesvc.contract.common import Data, Int32, LocationQuery, PageNumber
+from profilesvc.contract.provider.format import Number, String
 from profilesvc.contract.provider.review import ReplyText, Review, ReviewReply
 
 MAX_PAGE_SIZE = 50

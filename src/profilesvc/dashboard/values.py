@@ -61,7 +61,7 @@ _FIELDS = Words(
         "relationshipData": N_("Related businesses"),
     }
 )
-_ENUM_WORDS = Words(
+OPEN_STATES = Words(
     {
         "OPEN": N_("Open"),
         "CLOSED_TEMPORARILY": N_("Closed temporarily"),
@@ -131,7 +131,7 @@ def _by_field(value: object, path: str) -> Iterable[str]:
     last = path.rpartition(".")[2]
     if isinstance(value, str):
         if path in _ENUMS:
-            return [_ENUM_WORDS.get(value) or sentence(value)]
+            return [OPEN_STATES.get(value) or sentence(value)]
         return [category({"name": value})] if value.startswith("categories/") else _any(value)
     if not isinstance(value, dict | list):
         return _any(value)

@@ -1,6 +1,6 @@
 """The texts of the dashboard: states, problems and what to do about them."""
 
-from profilesvc.dashboard.values import field as field_name
+from profilesvc.dashboard import values
 from profilesvc.domain.time import DAY, HOUR, MINUTE
 from profilesvc.language.texts import N_, Words, _, ngettext
 from profilesvc.services.overview import KeyView, SiteView
@@ -39,13 +39,7 @@ EDITS = Words(
         "overridden_by_provider": N_("The public sees a value that the provider has set itself."),
     }
 )
-OPEN_STATES = Words(
-    {
-        "OPEN": N_("Open"),
-        "CLOSED_TEMPORARILY": N_("Closed temporarily"),
-        "CLOSED_PERMANENTLY": N_("Closed permanently"),
-    }
-)
+OPEN_STATES = values.OPEN_STATES
 SERVED = Words(
     {
         "CUSTOMER_AND_BUSINESS_LOCATION": N_("At the address and in areas"),
@@ -271,7 +265,7 @@ def site_problems(site: SiteView) -> list[str]:
         state = verification(site.row.verification_state)
         problems.append(_("Not verified at the provider (%(state)s), so sync cannot run.", state=state))
     if site.drift:
-        names = ", ".join(map(field_name, site.drift[:3])) + (", …" if len(site.drift) > 3 else "")
+        names = ", ".join(map(values.field, site.drift[:3])) + (", …" if len(site.drift) > 3 else "")
         problems.append(
             ngettext(
                 "%(num)s field differs at the provider: %(fields)s.",

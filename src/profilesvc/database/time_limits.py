@@ -5,6 +5,7 @@ does the setting of plans on Citus: a session of Citus 14.0 that has a general p
 more plan at each execution on a shard of its own node, and its memory grows by 30 to 80 KB each time.
 """
 
+import json
 import math
 
 from sqlalchemy import bindparam, text
@@ -34,9 +35,8 @@ async def missing(engine: AsyncEngine) -> dict[str, str]:
     """Return the settings that a session lacks, each with the statement that sets it for the role in this database."""
     if engine.dialect.name != "postgresql":
         return {}
-    limits = "{" + ", ".join(f'"{name}": {value}' for name, value in LIMITS.items()) + "}"
     async with engine.connect() as connection:
-        rows = await connection.execute(_MISSING, {"limits": limits, "names": list(LIMITS)})
+        rows = await connection.execute(_MISSING, {"limits": json.dumps(LIMITS), "names": list(LIMITS)})
         on_citus = await connection.execute(_MISSING_ON_CITUS, {"plans": PLANS})
         return dict(tuple(row) for row in (*rows, *on_citus))
 

@@ -112,6 +112,11 @@ def _normal(text: str | None) -> str | None:
 
 
 @lru_cache(_CACHED)
+def ip_prefix(address: str | None) -> str | None:
+    """Return the network of an address as it is stored: the /24, or the /48 of IPv6."""
+    return None if address is None else network(address, 24, 48)
+
+
 def network(address: str, v4_bits: int, v6_bits: int) -> str:
     """Return the network of an address in CIDR notation."""
     bits = v4_bits if ip_address(address).version == 4 else v6_bits

@@ -29,12 +29,8 @@ class Undo:
         journal: Journal,
         token: str,
         patience: float,
-        *,
-        transport: Callable[[], httpx.BaseTransport] = httpx.HTTPTransport,
-        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._journal, self._patience, self._sleep = journal, patience, sleep
-        self._token, self._transport = token, transport
+        self._journal, self._token, self._patience = journal, token, patience
         self._baseline: JsonObject = journal.entries()[0]["baseline"]
         self._location: str = self._baseline["location"]
         self._at = {"locationId": self._location}
@@ -63,7 +59,7 @@ class Undo:
         return problems
 
     def _open(self, patience: float) -> httpx.Client:
-        transport = Waiting(self._transport(), patience, self._sleep)
+        transport = Waiting(httpx.HTTPTransport(), patience, time.sleep)
         headers = {"Authorization": f"Bearer {self._token}"}
         return httpx.Client(base_url=self._baseline["target"], headers=headers, timeout=30, transport=transport)
 
@@ -124,7 +120,7 @@ class Undo:
             is_certain = listed.is_success and "X-Data-Age" not in listed.headers
             if names or time.time() >= until:
                 return names, is_certain
-            self._sleep(_POLL_SECONDS)
+            time.sleep(_POLL_SECONDS)
 
     def _sorted(self, notes: list[JsonObject]) -> tuple[list[str], list[JsonObject]]:
         """Return the names of created resources, and the notes with an unknown outcome."""

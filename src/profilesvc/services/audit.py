@@ -13,7 +13,7 @@ from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.audit import Wanted
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.request import current_request, network
+from profilesvc.domain.request import current_request, ip_prefix
 from profilesvc.domain.time import DAY, HOUR, iso
 from profilesvc.storage import audit, keys
 from profilesvc.storage.audit import CountedRow, EventRow, StoredEvent
@@ -54,7 +54,7 @@ def _row(at: int, event: Event, owner_id: int, key_id: int | None, details: Json
         "owner_id": owner_id,
         "key_id": key_id,
         "actor": request.actor,
-        "ip_prefix": None if request.address is None else network(request.address, 24, 48),
+        "ip_prefix": ip_prefix(request.address),
         "request_id": request.request_id,
         "details": orjson.dumps(details).decode() if details else None,
     }
@@ -94,7 +94,7 @@ class _Count:
 
 def _counted(slot: _Slot, count: _Count) -> CountedRow:
     """Return the row that counts these events; `at` is the first of them."""
-    prefix = None if slot.address is None else network(slot.address, 24, 48)
+    prefix = ip_prefix(slot.address)
     return {
         "at": count.first,
         "event": slot.event,

@@ -25,12 +25,17 @@ async def note(services: Services, location: AllowedLocation, row: LocationState
     """
     synced = json.loads(row.last_sync or "{}")
     found = profiles.differences(synced, profile, profiles.filtered_leaves(synced, location.plan.syncable))
-    digest = hashlib.sha256(orjson.dumps(found, option=orjson.OPT_SORT_KEYS)).hexdigest() if found else None
+    digest = _digest(found)
     if digest == row.drift:
         return
     async with services.storage.write() as session:
         if await locations.drifted(session, row, digest) and found:
             _publish(services, session, row.owner_id, row.name, found)
+
+
+def _digest(found: list[JsonObject]) -> str | None:
+    """Return what identifies these differences; None for none."""
+    return hashlib.sha256(orjson.dumps(found, option=orjson.OPT_SORT_KEYS)).hexdigest() if found else None
 
 
 def _publish(services: Services, session: AsyncSession, owner_id: int, name: str, found: list[JsonObject]) -> None:
@@ -60,7 +65,7 @@ async def note_google(
         if before is not None and not is_check:
             return 0
         found, calls = _of_google(profile, await remote.google_updated(location.name)), 1
-    digest = hashlib.sha256(orjson.dumps(found, option=orjson.OPT_SORT_KEYS)).hexdigest() if found else None
+    digest = _digest(found)
     if digest != before:
         async with services.storage.write() as session:
             await require_kept(session, location)

@@ -17,7 +17,7 @@ from profilesvc.contract.json import JsonObject
 from profilesvc.contract.names import is_documented
 from profilesvc.contract.requests import MAX_DAYS
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.request import Finished, network
+from profilesvc.domain.request import Finished, ip_prefix
 from profilesvc.domain.time import DAY, HOUR
 from profilesvc.storage import keys, request_log
 from profilesvc.storage.request_log import DayOfKey, LoggedRow
@@ -160,7 +160,7 @@ def _row(each: Finished, number: int) -> LoggedRow:
         field=_field(details),
         duration_ms=max(each.lasted, 0),
         request_id=request_id if 0 < len(request_id) <= _LONGEST_ID else None,
-        ip_prefix=None if request.address is None else network(request.address, 24, 48),
+        ip_prefix=ip_prefix(request.address),
     )
 
 

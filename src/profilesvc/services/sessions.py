@@ -12,7 +12,7 @@ from profilesvc.contract.errors import AUTH_INVALID_TOKEN, NOT_FOUND
 from profilesvc.domain import agents
 from profilesvc.domain.agents import Agent
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.request import current_request, network
+from profilesvc.domain.request import current_request, ip_prefix
 from profilesvc.domain.time import HOUR, SECOND
 from profilesvc.services import audit
 from profilesvc.services.context import Caller, Services
@@ -54,7 +54,7 @@ def _row(
     owner_id: int, session_id: str, created_at: int, used_at: int, until: int, epoch: int, agent: Agent
 ) -> Session:
     address = current_request().address
-    prefix = None if address is None else network(address, 24, 48)
+    prefix = ip_prefix(address)
     return Session(owner_id, session_id, created_at, used_at, until, epoch, prefix, *agent)
 
 

@@ -34,9 +34,7 @@ _WATCHED = Prepared(
         exists().where(holds.c.owner_id == OWNER, holds.c.key_id == keys.c.id),
         *(connections.c[name] for name in Watched._fields[5:]),
     )
-    .select_from(
-        keys.outerjoin(connections, and_(connections.c.owner_id == keys.c.owner_id, connections.c.key_id == keys.c.id))
-    )
+    .select_from(keys.outerjoin(connections))
     .where(keys.c.owner_id == OWNER, keys.c.client_id == bindparam("client_id"))
 )
 

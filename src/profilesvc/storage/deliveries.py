@@ -334,9 +334,7 @@ async def told(session: Executor, owner_id: int, channel_id: int, event_id: int,
     is_held = exists().where(holds.c.owner_id == owner_id, holds.c.key_id == key_id)
     of_key = (
         select(and_(live(now), ~is_held).label("works"), watches.c.state, watches.c.snoozed_until)
-        .select_from(
-            keys.outerjoin(watches, and_(watches.c.owner_id == keys.c.owner_id, watches.c.key_id == keys.c.id))
-        )
+        .select_from(keys.outerjoin(watches))
         .where(keys.c.owner_id == owner_id, keys.c.id == key_id)
     )
     key = (await session.execute(of_key)).first()

@@ -28,9 +28,7 @@ class LocationState(NamedTuple):
     connection_id: int | None
 
 
-with_business = locations.outerjoin(
-    businesses, and_(businesses.c.owner_id == locations.c.owner_id, businesses.c.id == locations.c.business_id)
-)
+with_business = locations.outerjoin(businesses)
 _STATE = Prepared(
     select(*(locations.c[name] for name in LocationState._fields)).where(
         locations.c.owner_id == OWNER, locations.c.name == bindparam("location")

@@ -45,9 +45,7 @@ class KeyRow(NamedTuple):
     hold_reason: str | None
 
 
-_KEYS = keys.outerjoin(
-    connections, and_(connections.c.owner_id == keys.c.owner_id, connections.c.key_id == keys.c.id)
-).outerjoin(holds, and_(holds.c.owner_id == keys.c.owner_id, holds.c.key_id == keys.c.id))
+_KEYS = keys.outerjoin(connections).outerjoin(holds)
 
 
 async def of_locations(session: Executor, owner_id: int) -> list[SiteRow]:

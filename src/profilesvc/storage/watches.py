@@ -30,6 +30,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.database.statements import Executor, Prepared, fetch, insert_into, upsert
 from profilesvc.domain.connection import DOWN, OFFLINE_AFTER, ONLINE_FOR, ReportedState
 from profilesvc.domain.time import DAY, SECOND
+from profilesvc.storage.keys import live
 from profilesvc.storage.tables import connections, keys, sweep_marks, watches
 
 Place = tuple[int, int]  # the owner and the number of a key
@@ -47,7 +48,7 @@ _NOW = _number("now")
 _AFTER_OWNER, _UNTIL_OWNER = _number("after_owner"), _number("until_owner")
 _IS_AFTER = tuple_(*_OF_KEY) > tuple_(_AFTER_OWNER, _number("after_key"))
 _IS_UNTIL = tuple_(*_OF_KEY) <= tuple_(_UNTIL_OWNER, _number("until_key"))
-_IS_LIVE = and_(keys.c.revoked_at.is_(None), or_(keys.c.expires_at.is_(None), keys.c.expires_at > _NOW))
+_IS_LIVE = live(_NOW)
 
 
 class Stale(NamedTuple):

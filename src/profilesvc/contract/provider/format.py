@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from profilesvc.contract.common import STORABLE, Int32, Text, parse_timestamp
+from profilesvc.contract.common import STORABLE, Text, parse_timestamp
 
 
 class Writable(Enum):
@@ -38,20 +38,6 @@ Uri = Annotated[str, Field(max_length=2048), STORABLE]
 Int64 = Annotated[str, Field(pattern=r"^-?[0-9]{1,19}$", description="64-bit integer as a string (proto JSON).")]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Timestamp = Annotated[Text, AfterValidator(_timestamp), Field(json_schema_extra={"format": "date-time"})]
-
-__all__ = [
-    "IMMUTABLE",
-    "OUTPUT_ONLY",
-    "Int32",
-    "Int64",
-    "Message",
-    "Number",
-    "OpenMessage",
-    "Phone",
-    "ShortText",
-    "String",
-]
-__all__ += ["Timestamp", "Uri", "Writable"]
 
 
 class Message(BaseModel):

@@ -4,11 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from profilesvc.contract.common import STORABLE
+from profilesvc.contract.common import STORABLE, Int32
 from profilesvc.contract.provider.format import (
     IMMUTABLE,
     OUTPUT_ONLY,
-    Int32,
     Int64,
     Number,
     OpenMessage,

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from profilesvc.contract.common import STORABLE
-from profilesvc.contract.provider.format import OUTPUT_ONLY, Int32, Int64, Message, ShortText, String, Timestamp, Uri
+from profilesvc.contract.common import STORABLE, Int32
+from profilesvc.contract.provider.format import OUTPUT_ONLY, Int64, Message, ShortText, String, Timestamp, Uri
 from profilesvc.contract.provider.location import Date, DayOfWeek, TimeOfDay
 
 TopicType = Literal["LOCAL_POST_TOPIC_TYPE_UNSPECIFIED", "STANDARD", "EVENT", "OFFER", "ALERT"]

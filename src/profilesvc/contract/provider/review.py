@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from profilesvc.contract.common import Text
-from profilesvc.contract.provider.format import OUTPUT_ONLY, Int32, Message, String, Timestamp, Uri
+from profilesvc.contract.common import Int32, Text
+from profilesvc.contract.provider.format import OUTPUT_ONLY, Message, String, Timestamp, Uri
 
 MAX_REPLY_BYTES = 4096
 StarRating = Literal["STAR_RATING_UNSPECIFIED", "ONE", "TWO", "THREE", "FOUR", "FIVE"]
