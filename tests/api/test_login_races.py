@@ -1,25 +1,53 @@
 """Logins at the provider that several processes use, or that are connected and disconnected at once."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import httpx
 import pytest
+from sqlalchemy import select
 
+from conftest import Dial
 from profilesvc.bootstrap import Runtime, open_services
+from profilesvc.delivery.kinds import open_senders
+from profilesvc.delivery.worker import deliver_due
 from profilesvc.domain.time import FrozenClock
+from profilesvc.operations import operator
 from profilesvc.provider.port import ProviderError
-from profilesvc.services import provider_connections
+from profilesvc.services import deletion, provider_connections
 from profilesvc.services.context import Services
 from profilesvc.services.provider_logins import provider_of
+from profilesvc.storage import deletions, tables
 from profilesvc.storage import provider_connections as table
-from support.api import assert_ok
-from support.consent import CONNECTIONS, DANA, add_dana, connected, consent, sent
+from support.api import ALICE, assert_ok
+from support.consent import CONNECTIONS, DANA, LINKS, add_dana, connected, consent, sent
 from support.dashboard_browser import Browser
 from support.drive import calls, drift, fail, forget_calls, heal
 
 pytestmark = pytest.mark.in_process("the emulator's logins")
 ACCOUNTS = ["accounts/4"]
+
+
+@pytest.fixture
+async def dana(dial: Dial, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> AsyncIterator[Browser]:
+    """A browser of another person, which `sent_by_link` sends to the provider."""
+    await add_dana(emulator)
+    async with dial() as client:
+        yield Browser(client)
+
+
+async def sent_by_link(dana: Browser, alice: httpx.AsyncClient) -> str:
+    """Consent by a connect link of Alice, and return the address to which the provider redirects."""
+    link = assert_ok(await alice.post(LINKS))["url"]
+    return await consent(dana.http, await sent(dana, f"{link}/start"))
+
+
+async def rows(services: Services) -> list[tuple[str, bool]]:
+    """The state of each connection, and whether its token is stored."""
+    async with services.storage.read() as session:
+        found = await session.execute(select(tables.provider_connections))
+        return [(row.state, row.refresh_token is not None) for row in found]
 
 
 async def tokens_asked(emulator: httpx.AsyncClient) -> int:
@@ -95,3 +123,53 @@ async def test_login_that_is_connected_again_is_not_revoked_later(
     await provider_connections.revoke_due(services)
     assert await calls(emulator) == []
     assert assert_ok(await alice.get(f"{CONNECTIONS}/{number}"))["state"] == "active"
+
+
+async def test_consent_that_returns_after_the_deletion_of_the_account_is_withdrawn(
+    dana: Browser, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, services: Services, clock: FrozenClock
+) -> None:
+    back = await sent_by_link(dana, alice)
+    await deletion.request(services, 1)
+    async with open_senders(services) as senders:
+        await deliver_due(services, senders)  # the last message
+    for _ in range(9):
+        clock.advance(minutes=1)
+        await deletion.run_once(services)
+    page = await dana.open(back, 401)
+    assert "the account that it was for is no longer active" in page.text
+    assert await rows(services) == [("disconnected", True)]
+    await forget_calls(emulator)
+    await provider_connections.revoke_due(services)
+    assert [(call["path"], call["status"]) for call in await calls(emulator)] == [("/revoke", 200)]
+    clock.advance(minutes=6)
+    await deletion.run_once(services)
+    assert await rows(services) == []
+    async with services.storage.read() as session:
+        done = await deletions.find(session, 1)
+    assert done is not None
+    assert done.finished_at == clock.now()
+
+
+async def test_suspended_owner_gets_no_login_and_keeps_those_connected_before(
+    dana: Browser,
+    browser: Browser,
+    alice: httpx.AsyncClient,
+    emulator: httpx.AsyncClient,
+    services: Services,
+    clock: FrozenClock,
+) -> None:
+    back = await sent_by_link(dana, alice)
+    await operator.suspend(services, ALICE)
+    await dana.open(back, 401)
+    await provider_connections.revoke_due(services)
+    assert await rows(services) == [("disconnected", False)]
+    await operator.resume(services, ALICE)
+    await connected(browser, alice)
+    back = await sent_by_link(dana, alice)
+    await operator.suspend(services, ALICE)
+    await dana.open(back, 401)
+    await forget_calls(emulator)
+    clock.advance(days=1)
+    await provider_connections.revoke_due(services)
+    assert await calls(emulator) == []  # that would end the login of before too
+    assert await rows(services) == [("disconnected", False), ("active", True)]

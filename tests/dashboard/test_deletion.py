@@ -97,7 +97,7 @@ async def test_nothing_of_the_owner_is_left_and_others_go_on(
     await deletion.run_once(services)
     await provider_connections.revoke_due(services)
     assert "/revoke" in [call["path"] for call in await calls(emulator)]
-    clock.advance(minutes=6)
+    clock.advance(minutes=16)
     await deletion.run_once(services)
     left = await everything(services)
     for text in (

@@ -55,7 +55,7 @@ async def count(services: Services, table: Table, owner_id: int) -> int:
 
 async def finished(services: Services, clock: FrozenClock) -> None:
     """The rounds of two days."""
-    for wait in (0, 6 * MINUTE, 2 * DAY):
+    for wait in (0, 16 * MINUTE, 2 * DAY):
         clock.advance(seconds=wait // 1000)
         await deletion.run_once(services)
 

@@ -113,6 +113,10 @@ _SENTENCES = (
     N_("This form is not from your session. Reload the page."),
     N_("This sign-in was not started in this browser. Start again."),
     N_("This sign-in was not started in this browser, or it has expired. Start again."),
+    N_(
+        "Your login was not connected, because the account that it was for is no longer active. This service does not "
+        "keep the access that you have just allowed."
+    ),
     N_("The identity provider cannot be reached. Try again later."),
     N_("The identity provider did not sign you in."),
     N_("The plan %(plan)s does not include posts."),

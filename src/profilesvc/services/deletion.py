@@ -2,7 +2,7 @@
 
 The request commits the end of all sign-ins, tokens, keys and messages. What follows can be interrupted at any moment:
 each pass deletes what it finds, and the account is finished when a pass finds nothing, minutes after the request, so
-that no request that had started before can leave a row.
+that no request, and no consent at the provider, that had started before can leave a row.
 """
 
 import logging
@@ -12,7 +12,7 @@ from profilesvc.contract.errors import CONFLICT, NOT_FOUND
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.keys import secret_digest
 from profilesvc.domain.time import DAY, MINUTE, iso
-from profilesvc.services import audit, provider_connections, sessions
+from profilesvc.services import audit, provider_connections, provider_consent, sessions
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.users import find_user
 from profilesvc.storage import deletions, users
@@ -21,7 +21,7 @@ from profilesvc.storage.deletions import Deletion
 
 log = logging.getLogger("profilesvc")
 FRESH = 10 * MINUTE  # since the sign-in, for a deletion by the owner
-SETTLED = 5 * MINUTE  # longer than any request
+SETTLED = provider_consent.STATE_MS + 5 * MINUTE  # longer than a consent that had started, and than any request
 _NOTICE = DAY  # how long the last message may wait for the mail server
 _KEPT = audit.KEPT + 31 * DAY  # the audit trail is deleted by the month
 _MOST = 1_000  # accounts of a round

@@ -22,7 +22,7 @@ from profilesvc.contract.provider_connections import (
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.request import in_background
 from profilesvc.domain.time import DAY, HOUR, MINUTE, iso, iso_or_none
-from profilesvc.provider.port import ProviderError
+from profilesvc.provider.port import Granted, ProviderError
 from profilesvc.services import audit, events, feed
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
@@ -271,11 +271,27 @@ async def end(services: Services, row: ProviderConnection) -> ProviderConnection
 
 async def withdraw(services: Services, session: AsyncSession, row: ProviderConnection) -> None:
     """Forget a login, but for its encrypted token, by which `revoke_due` withdraws the consent."""
-    token = _kept(services, row).token
-    kept = services.vault.encrypt(f"{row.subject} {token}", purpose(row.owner_id, None)) if token else None
-    empty = {"subject": None, "email": None, "scopes": "", "last_error": None, "last_error_at": None}
-    ended = {"state": "disconnected", "refresh_token": kept, "revoke_at": services.clock.now() if kept else None}
+    empty = {"subject": None, "email": None, "last_error": None, "last_error_at": None}
+    ended = _ended(services, row.owner_id, row.subject or "", _kept(services, row).token)
     await table.change(session, row.owner_id, row.id, **empty, **ended)
+
+
+async def decline(services: Services, session: AsyncSession, owner_id: int, granted: Granted) -> None:
+    """Keep a new consent only until `revoke_due` has withdrawn it.
+
+    If it is of a login that the owner has connected, it is forgotten: the provider would end that login too.
+    """
+    connected = await table.listing(session, owner_id)
+    if not any(row.subject == granted.subject and row.state == "active" for row in connected):
+        ended = _ended(services, owner_id, granted.subject, granted.refresh_token)
+        await table.put(session, owner_id, None, created_at=services.clock.now(), **ended)
+
+
+def _ended(services: Services, owner_id: int, subject: str, token: str) -> dict[str, object]:
+    """Return the columns of a login that is disconnected, with its token if there is one to revoke."""
+    kept = services.vault.encrypt(f"{subject} {token}", purpose(owner_id, None)) if token else None
+    revoke_at = services.clock.now() if kept else None
+    return {"state": "disconnected", "scopes": "", "refresh_token": kept, "revoke_at": revoke_at}
 
 
 class _Kept(NamedTuple):

@@ -9,6 +9,8 @@ import hashlib
 import json
 from typing import NamedTuple
 
+from sqlalchemy.ext.asyncio import AsyncSession
+
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN, SERVICE_UNAVAILABLE, VALIDATION_ERROR
 from profilesvc.contract.events import ProviderConnectionChanged, ProviderConnectionStatus
 from profilesvc.contract.provider_connections import ProviderConnectionLink, ProviderConnectionStart
@@ -31,6 +33,10 @@ NO_CLIENT = (
 )
 _AGAIN = "Start again on the page Connections."
 _NOT_STARTED = f"This connection was not started in this browser, or it has expired. {_AGAIN}"
+_ENDED = (
+    "Your login was not connected, because the account that it was for is no longer active. This service does not keep "
+    "the access that you have just allowed."
+)
 _NO_ACCESS = (
     "Your login did not grant access to its business profiles. Start again, and keep the box of the business profiles "
     "ticked on the provider's page."
@@ -150,31 +156,48 @@ def _returned(services: Services, response: dict[str, str], cookie: str | None, 
 
 
 async def store(services: Services, attempt: Attempt, granted: Granted) -> None:
-    """Add the login, or make it active again, in one transaction with the use of the link."""
-    owner_id, now = attempt.owner_id, services.clock.now()
-    encrypted = services.vault.encrypt(granted.refresh_token, purpose(owner_id, granted.subject))
+    """Add the login, or make it active again, unless its owner's account has ended while the browser was away.
+
+    Raises:
+        ServiceError: AUTH_INVALID_TOKEN if the account is suspended or deleted, or if the link was used before.
+    """
+    encrypted = services.vault.encrypt(granted.refresh_token, purpose(attempt.owner_id, granted.subject))
     async with services.storage.write() as session:
-        await users.lock_user(session, owner_id)
-        if attempt.link and not await identities.mark_used(session, attempt.link, now + LINK_MS):
-            raise ServiceError(AUTH_INVALID_TOKEN, "This link was used before. Ask for a new one.")
-        await provider_connections.keep_consent(services, session, owner_id, granted.subject)
-        number = await table.put(
-            session,
-            owner_id,
-            granted.subject,
-            email=granted.email or None,
-            scopes=granted.scopes,
-            refresh_token=encrypted,
-            state="active",
-            created_at=now,
-            last_error=None,
-            last_error_at=None,
-        )
-        by_link = {"by_link": True} if attempt.link else {}
-        await audit.record(services, session, "provider.connected", owner_id, connection_id=number, **by_link)
-        status = ProviderConnectionStatus(id=number, state="active", url=page_of(services))
-        event = events.new("provider_connection.connected", ProviderConnectionChanged(connection=status))
-        events.publish(services, session, owner_id, event)
+        owner = await users.lock_user(session, attempt.owner_id)
+        has_ended = owner.suspended_at is not None  # a deletion sets it too
+        if has_ended:
+            await provider_connections.decline(services, session, owner.id, granted)
+        else:
+            await _connect(services, session, attempt, granted, encrypted)
+    if has_ended:
+        raise ServiceError(AUTH_INVALID_TOKEN, _ENDED)
+
+
+async def _connect(
+    services: Services, session: AsyncSession, attempt: Attempt, granted: Granted, encrypted: str
+) -> None:
+    """Store the login in one transaction with the use of the link. The owner is locked."""
+    owner_id, now = attempt.owner_id, services.clock.now()
+    if attempt.link and not await identities.mark_used(session, attempt.link, now + LINK_MS):
+        raise ServiceError(AUTH_INVALID_TOKEN, "This link was used before. Ask for a new one.")
+    await provider_connections.keep_consent(services, session, owner_id, granted.subject)
+    number = await table.put(
+        session,
+        owner_id,
+        granted.subject,
+        email=granted.email or None,
+        scopes=granted.scopes,
+        refresh_token=encrypted,
+        state="active",
+        created_at=now,
+        last_error=None,
+        last_error_at=None,
+    )
+    by_link = {"by_link": True} if attempt.link else {}
+    await audit.record(services, session, "provider.connected", owner_id, connection_id=number, **by_link)
+    status = ProviderConnectionStatus(id=number, state="active", url=page_of(services))
+    event = events.new("provider_connection.connected", ProviderConnectionChanged(connection=status))
+    events.publish(services, session, owner_id, event)
 
 
 def new_link(services: Services, caller: Caller) -> ProviderConnectionLink:

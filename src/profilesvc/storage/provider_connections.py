@@ -83,8 +83,8 @@ async def counts(session: Executor, owner_id: int) -> dict[int, int]:
     return {row.connection_id: row.amount for row in rows}
 
 
-async def put(session: AsyncSession, owner_id: int, subject: str, **values: object) -> int:
-    """Add a connection, or change the one with this subject, and return its number."""
+async def put(session: AsyncSession, owner_id: int, subject: str | None, **values: object) -> int:
+    """Add a connection, or change the one with this subject, and return its number. None is never the same subject."""
     row = insert_into(session, provider_connections).values(owner_id=owner_id, subject=subject, **values)
     changed = {name: row.excluded[name] for name in values if name != "created_at"}
     statement = row.on_conflict_do_update(index_elements=["owner_id", "subject"], set_=changed)
