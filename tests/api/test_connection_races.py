@@ -141,6 +141,28 @@ async def test_import_of_the_operator_leaves_the_login_of_the_owner(
     assert details["reason"] == "reauth_required"
 
 
+async def test_disconnect_forgets_the_idempotency_keys_of_its_own_locations_only(
+    browser: Browser, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, services: Services
+) -> None:
+    await add_dana(emulator)
+    short = {"account": "accounts/4", "profile": {"title": "Short id"}}
+    await drift(emulator, new_locations={"locations/11": short})
+    number = await connected(browser, alice)
+    await imported(alice, number, locations=["locations/11"], business_name="Roy")
+
+    async def posted(location: str) -> str:
+        body, once = {"summary": "Bread", "topicType": "STANDARD"}, {"X-Idempotency-Key": "bread-1"}
+        answer = await alice.post(f"/api/v1/posts?locationId={location}", json=body, headers=once)
+        return str(assert_ok(answer, 201)["name"])
+
+    own, other = await posted("locations/11"), await posted("locations/111")
+    assert_ok(await alice.delete(f"{CONNECTIONS}/{number}"))
+    await services.background.settle()
+    assert await posted("locations/111") == other
+    await imported(alice, await connected(browser, alice), locations=["locations/11"], business_name="Roy")
+    assert await posted("locations/11") != own
+
+
 @pytest.mark.parametrize("database", ["sqlite"])
 async def test_long_numbers_are_not_found(
     browser: Browser, alice: httpx.AsyncClient, emulator: httpx.AsyncClient

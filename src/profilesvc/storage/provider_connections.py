@@ -177,8 +177,9 @@ async def forget(session: AsyncSession, owner_id: int, names: Sequence[str], now
     is_event = events.c.owner_id == owner_id, events.c.location_name.in_(names), ~is_of_key
     await session.execute(update(events).where(*is_event).values(data=data))
     for name in names:
-        answers = idempotency.c.owner_id == owner_id, idempotency.c.answer.contains(f'"{name}', autoescape=True)
-        await session.execute(delete(idempotency).where(*answers))
+        ends = ('"', "/")  # because `locations/21` is also how `locations/211` starts
+        is_of_name = or_(*(idempotency.c.answer.contains(f'"{name}{end}', autoescape=True) for end in ends))
+        await session.execute(delete(idempotency).where(idempotency.c.owner_id == owner_id, is_of_name))
     await session.execute(delete(changed_locations).where(changed_locations.c.location_name.in_(names)))
     await session.execute(delete(location_owners).where(location_owners.c.name.in_(names)))
 
