@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable
+from typing import Any
 
 import httpx
 import pytest
@@ -139,6 +140,35 @@ async def test_import_of_the_operator_leaves_the_login_of_the_owner(
     await drift(emulator, logins={"100001": {"email": ALICE, "accounts": ["accounts/1"], "revoked": True}})
     details = assert_error(await alice.get("/api/v1/sync/comparison/111"), 502, "PROVIDER_API_ERROR")
     assert details["reason"] == "reauth_required"
+
+
+async def test_repeated_import_publishes_the_loss_of_the_verification_and_leaves_its_reason(
+    browser: Browser, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
+) -> None:
+    await add_dana(emulator)
+    number = await connected(browser, alice)
+    await imported(alice, number, locations=[BAKERY])
+    switch = f"/api/v1/external-business/{BAKERY}/sync"
+    assert_ok(await alice.patch(switch, json={"syncEnabled": True}))
+
+    async def published(voice: dict[str, Any]) -> list[tuple[str, Any]]:
+        """The events of a repeated import, each with its values, without the location."""
+        await drift(emulator, voice_of_merchant={BAKERY: voice})
+        before = len(assert_ok(await alice.get("/api/v1/events"))["events"])
+        await imported(alice, number, locations=[BAKERY])
+        events = assert_ok(await alice.get("/api/v1/events"))["events"][before:]
+        return [(each["type"], [*each["data"].values()][1:]) for each in events]
+
+    suspended = {"complyWithGuidelines": {"recommendationReason": "BUSINESS_LOCATION_SUSPENDED"}}
+    assert await published(suspended) == [
+        ("location.sync_switched", [False]),
+        ("location.verification_changed", [False, "UNVERIFIED"]),
+    ]
+    assert_ok(await alice.post(f"/api/v1/external-business/{BAKERY}/refresh-verification"))
+    assert await published(suspended) == []
+    details = assert_error(await alice.patch(switch, json={"syncEnabled": True}), 409, "LOCATION_NOT_VERIFIED")
+    assert details["verificationState"] == "SUSPENDED"
+    assert await published({"hasVoiceOfMerchant": True}) == [("location.verification_changed", [True, "VERIFIED"])]
 
 
 async def test_disconnect_forgets_the_idempotency_keys_of_its_own_locations_only(

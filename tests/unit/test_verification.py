@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from profilesvc.domain.verification import derive
+from profilesvc.domain.verification import derive, state_of
 
 PENDING, COMPLETED = {"state": "PENDING"}, {"state": "COMPLETED"}
 
@@ -28,3 +28,17 @@ PENDING, COMPLETED = {"state": "PENDING"}, {"state": "COMPLETED"}
 )
 def test_first_match_wins(voice: dict[str, Any], verifications: list[dict[str, Any]], state: str) -> None:
     assert derive(voice, verifications) == (state == "VERIFIED", state)
+
+
+@pytest.mark.parametrize(
+    ("is_verified", "stored", "state"),
+    [
+        (True, None, "VERIFIED"),
+        (True, "SUSPENDED", "VERIFIED"),
+        (False, "SUSPENDED", "SUSPENDED"),
+        (False, "VERIFIED", "UNVERIFIED"),
+        (False, None, "UNVERIFIED"),
+    ],
+)
+def test_stored_state_stays_while_it_fits(is_verified: bool, stored: str | None, state: str) -> None:
+    assert state_of(is_verified, stored) == state

@@ -19,3 +19,13 @@ def derive(voice_of_merchant: JsonObject, verifications: list[JsonObject]) -> tu
     if voice_of_merchant.get("waitForVoiceOfMerchant") is not None or pending or latest == "PENDING":
         return False, "VERIFICATION_REQUESTED"
     return False, "UNVERIFIED"
+
+
+def state_of(is_verified: bool, stored: str | None) -> str:
+    """Return `verificationState` for a profile, which shows only `isVerified`: the stored one, if it fits.
+
+    `refresh-verification` reads more, at the cost of two calls.
+    """
+    if is_verified:
+        return "VERIFIED"
+    return "UNVERIFIED" if stored in {None, "VERIFIED"} else stored

@@ -124,7 +124,7 @@ async def switch_sync(services: Services, location: AllowedLocation, enabled: bo
         require_plan(location, "sync")
     async with services.storage.write() as session:
         if await locations.switch_sync(session, location.owner_id, location.name, enabled):
-            _publish_switch(services, session, location, enabled)
+            _publish_switch(services, session, location.owner_id, location.name, enabled)
         elif enabled:
             row = await locations.state(session, location.owner_id, location.name)
             assert row is not None, "an allowed location exists"
@@ -133,10 +133,9 @@ async def switch_sync(services: Services, location: AllowedLocation, enabled: bo
     return SyncSwitched(locationId=location.name, syncEnabled=enabled)
 
 
-def _publish_switch(services: Services, session: AsyncSession, location: AllowedLocation, enabled: bool) -> None:
-    data = SyncSwitchChanged(location_id=location.name, sync_enabled=enabled)
-    event = events.new("location.sync_switched", data, location_name=location.name)
-    events.publish(services, session, location.owner_id, event)
+def _publish_switch(services: Services, session: AsyncSession, owner_id: int, name: str, enabled: bool) -> None:
+    data = SyncSwitchChanged(location_id=name, sync_enabled=enabled)
+    events.publish(services, session, owner_id, events.new("location.sync_switched", data, location_name=name))
 
 
 async def refresh_verification(services: Services, location: AllowedLocation) -> VerificationRefreshed:
@@ -157,14 +156,21 @@ async def store_verification(
 ) -> VerificationRefreshed:
     is_verified, state = verification.derive(current.voice_of_merchant, current.verifications)
     async with services.storage.write() as session:
-        # Sync first: a constraint allows it for verified locations only.
-        if not is_verified and await locations.switch_sync(session, location.owner_id, location.name, enabled=False):
-            _publish_switch(services, session, location, enabled=False)
-        if await locations.verify(session, location.owner_id, location.name, is_verified, state):
-            data = VerificationChanged(location_id=location.name, is_verified=is_verified, verification_state=state)
-            event = events.new("location.verification_changed", data, location_name=location.name)
-            events.publish(services, session, location.owner_id, event)
+        await _verify(services, session, location.owner_id, location.name, is_verified, state)
     return VerificationRefreshed(locationId=location.name, isVerified=is_verified, verificationState=state)
+
+
+async def _verify(
+    services: Services, session: AsyncSession, owner_id: int, name: str, is_verified: bool, state: str
+) -> None:
+    """Store the verification of a location that is not disconnected, and publish what changes."""
+    # Sync first: a constraint allows it for verified locations only.
+    if not is_verified and await locations.switch_sync(session, owner_id, name, enabled=False):
+        _publish_switch(services, session, owner_id, name, enabled=False)
+    if await locations.verify(session, owner_id, name, is_verified, state):
+        data = VerificationChanged(location_id=name, is_verified=is_verified, verification_state=state)
+        event = events.new("location.verification_changed", data, location_name=name)
+        events.publish(services, session, owner_id, event)
 
 
 async def assign(services: Services, name: str, business_id: int) -> None:
@@ -257,15 +263,21 @@ async def _import_one(
 async def store_imported(
     services: Services, session: AsyncSession, owner_id: int, values: JsonObject, profile: JsonObject
 ) -> None:
-    """Store a location of an owner as the provider has it. `values` are its account, its login and its verification."""
+    """Store a location of an owner as the provider has it.
+
+    `values` are its account, its login and whether it is verified, with the `verification_state` if that was read.
+    """
     name, now = profile["name"], services.clock.now()
     old = await locations.state(session, owner_id, name)
+    is_verified, stored = values["is_verified"], None if old is None else old.verification_state
+    state = values.get("verification_state") or verification.state_of(is_verified, stored)
     desired = json.dumps(profiles.split(profile, None)[0])
     cached = {
         "profile": json.dumps(profile),
         "title": title_of(profile),
         "profile_read_at": now,
         **values,
+        "verification_state": state,
         "disconnected_at": None,
     }
     changed = profiles.leaves(profile)
@@ -275,8 +287,8 @@ async def store_imported(
         before = dict(profiles.leaves(json.loads(old.profile)))
         changed = [(path, value) for path, value in changed if before.get(path) != value]
         source = {} if old.last_sync is not None else {"source": desired}
-        sync_off = {} if values["is_verified"] else {"sync_enabled": False}
-        await locations.change(session, owner_id, name, **cached, **source, **sync_off)
+        await _verify(services, session, owner_id, name, is_verified, state)
+        await locations.change(session, owner_id, name, **cached, **source)
     await sync.add(
         session,
         owner_id,

@@ -215,11 +215,9 @@ async def _import(
         raise missing("connection")
     if not await table.claim(session, owner_id, name):
         return "unavailable"
-    metadata = profile.get("metadata") or {}
-    is_verified = bool(metadata.get("hasVoiceOfMerchant"))
-    state = "VERIFIED" if is_verified else "UNVERIFIED"  # `refresh-verification` reads more, at the cost of two calls
-    values = {"account": account, "is_verified": is_verified, "verification_state": state}
-    await store_imported(services, session, owner_id, {**values, "connection_id": row.id}, profile)
+    is_verified = bool((profile.get("metadata") or {}).get("hasVoiceOfMerchant"))
+    values = {"account": account, "connection_id": row.id, "is_verified": is_verified}
+    await store_imported(services, session, owner_id, values, profile)
     if business_id is None:
         return None
     stored = await locations.state(session, owner_id, name)
