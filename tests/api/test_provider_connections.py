@@ -131,6 +131,29 @@ async def test_foreign_business_is_not_found(
         assert_error(answer, 404, "NOT_FOUND")
 
 
+async def test_business_is_added_with_its_first_location_and_only_once(
+    browser: Browser, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
+) -> None:
+    await add_dana(emulator)
+    number = await connected(browser, alice)
+    before = await businesses(alice)
+    nothing = await imported(alice, number, locations=["locations/999"], business_name="Roy")
+    assert (nothing["imported"], nothing["business_id"]) == ([], None)
+    first = await imported(alice, number, locations=[BAKERY], business_name="Roy")
+    again = await imported(alice, number, title_contains="roy", business_name="Roy")
+    assert (again["business_id"], again["refused"]) == (first["business_id"], [])
+    elsewhere = await imported(alice, number, locations=[CAFE], business_name="Cafes")
+    assert (elsewhere["business_id"], elsewhere["refused"]) == (None, [{"name": CAFE, "reason": "other_business"}])
+    assert await businesses(alice) == [*before, "Roy"]
+    listed = {each["name"]: each for each in assert_ok(await alice.get(LOCATIONS))["locations"]}
+    assert (listed[BAKERY]["businessName"], listed[CAFE]["businessName"]) == ("Roy", "Roy")
+
+
+async def businesses(owner: httpx.AsyncClient) -> list[str]:
+    """The names of an owner's businesses."""
+    return [each["name"] for each in assert_ok(await owner.get("/api/v1/businesses"))["businesses"]]
+
+
 async def test_location_of_another_owner_is_refused_without_naming_them(
     browser: Browser, bobs: Browser, alice: httpx.AsyncClient, as_user: AsUser, emulator: httpx.AsyncClient
 ) -> None:

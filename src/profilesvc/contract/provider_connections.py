@@ -87,7 +87,10 @@ class ProviderConnectionImport(Body):
     business_id: Annotated[Id | None, Field(description="The business to add them to; null: none yet.")] = None
     business_name: Annotated[
         Annotated[str, Field(min_length=1, max_length=200), STORABLE] | None,
-        Field(description="Instead of `business_id`: a new business with this name."),
+        Field(
+            description="Instead of `business_id`: your business with this name. If you have none, it is added with "
+            "the first location."
+        ),
     ] = None
 
 

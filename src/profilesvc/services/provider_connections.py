@@ -154,10 +154,10 @@ async def import_locations(
         if _is_chosen(body, profile)
     }
     refused = {name: "not_found" for name in body.locations or [] if name not in chosen}
-    business_id = await _business(services, caller, body)
+    await _require_business(services, caller, body)
     for name, (account, profile) in chosen.items():
         async with services.storage.write() as session:  # one each, so that a long import blocks no other writer
-            problem = await _import(services, session, row, account, profile, business_id)
+            problem = await _import(services, session, row, account, profile, body)
         if problem:
             refused[name] = problem
     imported = [name for name in chosen if refused.get(name) != "unavailable"]
@@ -166,6 +166,9 @@ async def import_locations(
     async with services.storage.write() as session:
         count = len(imported)
         await audit.record(services, session, "provider.imported", caller.owner_id, connection_id=row.id, count=count)
+        business_id = body.business_id
+        if body.business_name is not None:
+            business_id = await users.business_named(session, caller.owner_id, body.business_name)
     entries = [RefusedLocation.model_validate({"name": name, "reason": why}) for name, why in refused.items()]
     return ProviderConnectionImported(imported=imported, refused=entries, business_id=business_id)
 
@@ -183,16 +186,11 @@ def _is_chosen(body: ProviderConnectionImport, profile: JsonObject) -> bool:
     return (body.title_contains or "").casefold() in _text(profile.get("title")).casefold()
 
 
-async def _business(services: Services, caller: Caller, body: ProviderConnectionImport) -> int | None:
-    """Return the business to add locations to, and create it if it is new."""
-    if body.business_name is not None:
-        async with services.storage.write() as session:
-            return await users.add_business(session, caller.owner_id, body.business_name, services.clock.now())
+async def _require_business(services: Services, caller: Caller, body: ProviderConnectionImport) -> None:
     if body.business_id is not None:
         async with services.storage.read() as session:
             if await users.business_name(session, body.business_id, caller.owner_id) is None:
                 raise missing("business")
-    return body.business_id
 
 
 async def _import(
@@ -201,9 +199,9 @@ async def _import(
     row: ProviderConnection,
     account: str,
     profile: JsonObject,
-    business_id: int | None,
+    body: ProviderConnectionImport,
 ) -> str | None:
-    """Import one location, and return why it was not, or not into the business.
+    """Import one location, and return why it was not, or not into the business. A new business is added with it.
 
     Raises:
         ServiceError: NOT_FOUND if the connection was disconnected meanwhile.
@@ -218,15 +216,25 @@ async def _import(
     is_verified = bool((profile.get("metadata") or {}).get("hasVoiceOfMerchant"))
     values = {"account": account, "connection_id": row.id, "is_verified": is_verified}
     await store_imported(services, session, owner_id, values, profile)
-    if business_id is None:
+    if body.business_id is None and body.business_name is None:
         return None
     stored = await locations.state(session, owner_id, name)
     assert stored is not None, "it was just stored"
     try:
-        await assign_within_plan(services, session, stored, business_id)
+        async with session.begin_nested():  # a new business that gets no location is not added
+            await assign_within_plan(services, session, stored, await _business(services, session, owner_id, body))
     except ServiceError as error:
         return "plan" if error.kind is PLAN_RESTRICTION else "other_business"
     return None
+
+
+async def _business(services: Services, session: AsyncSession, owner_id: int, body: ProviderConnectionImport) -> int:
+    """Return the business to add a location to. The owner is locked, so that no other import adds the same one."""
+    if body.business_name is None:
+        assert body.business_id is not None, "one of the two is set"
+        return body.business_id
+    found = await users.business_named(session, owner_id, body.business_name)
+    return found or await users.add_business(session, owner_id, body.business_name, services.clock.now())
 
 
 async def disconnect(services: Services, caller: Caller, connection_id: str) -> ProviderConnectionDisconnected:

@@ -112,6 +112,12 @@ async def business_name(session: Executor, business_id: int, owner_id: int) -> s
     return (await session.execute(query)).scalar_one_or_none()
 
 
+async def business_named(session: Executor, owner_id: int, name: str) -> int | None:
+    """Return the user's first business with a name."""
+    query = select(businesses.c.id).where(businesses.c.owner_id == owner_id, businesses.c.name == name)
+    return (await session.execute(query.order_by(businesses.c.id).limit(1))).scalar_one_or_none()
+
+
 async def list_businesses(session: Executor, owner_id: int | None = None) -> list[tuple[int, int, str]]:
     """Return (id, user id, name) of a user's businesses, or of all."""
     query = select(businesses.c.id, businesses.c.owner_id, businesses.c.name).order_by(businesses.c.id)
