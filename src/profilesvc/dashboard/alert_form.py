@@ -1,7 +1,8 @@
 """Convert the settings of an address to the fields of their form, and the form to the API's body."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 from zoneinfo import available_timezones
 
 from werkzeug.datastructures import MultiDict
@@ -10,6 +11,9 @@ from profilesvc.api.parsing import checked
 from profilesvc.contract.alerts import AlertChange, AlertEntry
 from profilesvc.contract.events import EVENT_TYPES
 from profilesvc.contract.json import JsonObject
+from profilesvc.dashboard.channel_words import WHEN
+from profilesvc.dashboard.edits import Edit
+from profilesvc.language.texts import _
 
 _REGIONS = (
     *("Africa/", "America/", "Antarctica/", "Arctic/", "Asia/", "Atlantic/", "Australia/", "Europe/", "Indian/"),
@@ -17,63 +21,64 @@ _REGIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
-    """The form. `when` is `immediate`, `daily` or `never` for each type of event; `muted` has locations."""
-
-    when: dict[str, str]
-    muted: list[str]
-    reminders: bool
-    quiet_from: str
-    quiet_to: str
-    digest_at: str
-    time_zone: str
-
-    def body(self) -> AlertChange:
-        """Return the change that the form describes.
-
-        Raises:
-            ServiceError: VALIDATION_ERROR.
-        """
-        quiet = {"from": self.quiet_from, "to": self.quiet_to} if self.quiet_from or self.quiet_to else None
-        values: JsonObject = {
-            "immediate": [name for name, when in self.when.items() if when == "immediate"],
-            "daily": [name for name, when in self.when.items() if when == "daily"],
-            "muted_locations": self.muted,
-            "reminders": self.reminders,
-            "quiet_time": quiet,
-            "digest_at": self.digest_at,
-            "time_zone": self.time_zone,
-        }
-        return checked(AlertChange, values, "body")
-
-
-def of_entry(entry: AlertEntry) -> Fields:
-    """Return the settings of an address as the form shows them."""
+def edit_of(entry: AlertEntry) -> Edit:
+    """Return the form of an address. Each type of event has a field: `immediate`, `daily` or `never`."""
     when = {name: "immediate" if name in entry.immediate else "daily" for name in (*entry.daily, *entry.immediate)}
     quiet = entry.quiet_time
-    return Fields(
-        when={name: when.get(name, "never") for name in EVENT_TYPES},
-        muted=list(entry.muted_locations),
-        reminders=entry.reminders,
-        quiet_from="" if quiet is None else quiet.from_,
-        quiet_to="" if quiet is None else quiet.to,
-        digest_at=entry.digest_at,
-        time_zone=entry.time_zone,
+    return Edit(
+        {
+            **{name: when.get(name, "never") for name in EVENT_TYPES},
+            "muted_locations": entry.muted_locations,
+            "reminders": "on" if entry.reminders else "",
+            "quiet_time": {"quiet_from": quiet.from_ if quiet else "", "quiet_to": quiet.to if quiet else ""},
+            "digest_at": entry.digest_at,
+            "time_zone": entry.time_zone,
+        }
     )
 
 
-def of_form(form: "MultiDict[str, str]") -> Fields:
-    """Return what the user entered."""
-    return Fields(
-        when={name: form.get(name, "never") for name in EVENT_TYPES},
-        muted=form.getlist("muted"),
-        reminders="reminders" in form,
-        quiet_from=form.get("quiet_from", ""),
-        quiet_to=form.get("quiet_to", ""),
-        digest_at=form.get("digest_at", ""),
-        time_zone=form.get("time_zone", ""),
+def filled(edit: Edit, form: "MultiDict[str, str]") -> Edit:
+    """Return the form with what the user entered."""
+    return edit.fill(
+        form,
+        {
+            "muted_locations": form.getlist("muted"),
+            "reminders": "on" if "reminders" in form else "",
+            "quiet_time": {name: form.get(name, text) for name, text in edit.current["quiet_time"].items()},
+        },
     )
+
+
+def change_of(edit: Edit, titles: Mapping[str, str]) -> AlertChange | None:
+    """Return what the user has changed, or None. `titles` are those of the locations.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR; CONFLICT for what somebody else has changed too.
+    """
+    edit.require_no_conflict(lambda name: _in_words(name, edit.current[name], titles))
+    changed = edit.changed()
+    values: JsonObject = {
+        name: value for name, value in changed.items() if name in ("muted_locations", "digest_at", "time_zone")
+    }
+    if changed.keys() & set(EVENT_TYPES):
+        values |= {when: [name for name in EVENT_TYPES if edit.inputs[name] == when] for when in ("immediate", "daily")}
+    if "reminders" in changed:
+        values["reminders"] = changed["reminders"] == "on"
+    if "quiet_time" in changed:
+        start, end = changed["quiet_time"].values()
+        values["quiet_time"] = {"from": start, "to": end} if start or end else None
+    return checked(AlertChange, values, "body") if values else None
+
+
+def _in_words(name: str, value: Any, titles: Mapping[str, str]) -> str:
+    """Return a value of an address as its page shows it."""
+    if name in EVENT_TYPES:
+        return WHEN[value]
+    if name == "reminders":
+        return _("on") if value else _("off")
+    if name == "muted_locations":
+        return ", ".join(titles.get(location, location) for location in value)
+    return "-".join(filter(None, value.values())) if name == "quiet_time" else str(value)
 
 
 @cache

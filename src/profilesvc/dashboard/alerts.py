@@ -6,7 +6,7 @@ from profilesvc.api.parsing import checked
 from profilesvc.contract.alerts import AlertChange, AlertCreate
 from profilesvc.contract.json import JsonObject
 from profilesvc.dashboard import alert_form, pages, problems
-from profilesvc.dashboard.alert_form import Fields
+from profilesvc.dashboard.edits import Edit
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import alerts, overview
@@ -43,11 +43,14 @@ async def one(visit: Visit, alert_id: str) -> Response:
 
 @view(blueprint, "/alerts/<alert_id>", "POST")
 async def change(visit: Visit, alert_id: str) -> Response:
-    fields = alert_form.of_form(await request.form)
+    entry = await alerts.get(visit.services, visit.caller, alert_id)
+    edit = alert_form.filled(alert_form.edit_of(entry), await request.form)
+    titles = {site.name: site.title for site in await overview.choices(visit.services, visit.caller)}
     try:
-        await alerts.change(visit.services, visit.caller, alert_id, fields.body())
+        if body := alert_form.change_of(edit, titles):
+            await alerts.change(visit.services, visit.caller, alert_id, body)
     except ServiceError as error:
-        return await _one(visit, alert_id, fields, error)
+        return await _one(visit, alert_id, edit, error)
     return pages.redirect(f"{pages.PATH}/alerts?saved={alert_id}")
 
 
@@ -102,20 +105,20 @@ async def _list(visit: Visit, typed: str = "", error: ServiceError | None = None
 
 
 async def _one(
-    visit: Visit, alert_id: str, fields: Fields | None = None, error: ServiceError | None = None, prefix: str = ""
+    visit: Visit, alert_id: str, edit: Edit | None = None, error: ServiceError | None = None, prefix: str = ""
 ) -> Response:
-    """Return the page of an address. After an `error`, `fields` is what the user entered."""
+    """Return the page of an address. After an `error`, `edit` is what the user entered."""
     entry = await alerts.get(visit.services, visit.caller, alert_id)
     _, email = await overview.person(visit.services, visit.caller)
-    shown = fields or alert_form.of_entry(entry)
+    edit = edit or alert_form.edit_of(entry)
     return pages.page(
         "alert.html",
         visit=visit,
         entry=entry,
         failure=(await alerts.failures(visit.services, visit.caller)).get(entry.id),
         is_own=entry.address.lower() == email.lower(),
-        fields=shown,
-        zones=alert_form.zones(shown.time_zone),
+        edit=edit,
+        zones=alert_form.zones(edit.inputs["time_zone"]),
         sites=await overview.choices(visit.services, visit.caller),
         problems=problems.of(error, prefix),
     )

@@ -10,6 +10,7 @@ from profilesvc.api.parsing import idempotency_key
 from profilesvc.contract.errors import IDEMPOTENCY_IN_PROGRESS, VALIDATION_ERROR
 from profilesvc.contract.json import JsonObject
 from profilesvc.dashboard import pages, photos, post_form, post_words
+from profilesvc.dashboard.edits import Edit, is_digest
 from profilesvc.dashboard.listing import Listing, matches, page_of
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError, invalid_many, problems_in, problems_of
@@ -109,7 +110,7 @@ async def _create(visit: Visit, location: AllowedLocation, body: JsonObject, onc
 
 def fields_of(form: "MultiDict[str, str]", kind: str) -> JsonObject:
     """Return what was typed, as a draft keeps it."""
-    return {name: text for name, text in form.items() if name not in _NOT_KEPT} | {"kind": kind}
+    return {name: text for name, text in form.items() if name not in _NOT_KEPT and not is_digest(name)} | {"kind": kind}
 
 
 async def may_exist(visit: Visit, location: AllowedLocation, form: "MultiDict[str, str]") -> bool:
@@ -133,5 +134,40 @@ async def form_of(visit: Visit, location: AllowedLocation, draft_id: str) -> "Mu
     Raises:
         ServiceError: NOT_FOUND.
     """
-    draft = await drafts.get(visit.services, location, draft_id)
-    return MultiDict({**json.loads(draft.fields), "draft": draft.id})
+    fields = json.loads((await drafts.get(visit.services, location, draft_id)).fields)
+    return MultiDict({**fields, **_inputs_of(_edit_of(fields)), "draft": draft_id})
+
+
+async def merge(visit: Visit, location: AllowedLocation, form: "MultiDict[str, str]") -> None:
+    """Put into the form of a draft what somebody else has changed meanwhile.
+
+    Raises:
+        ServiceError: NOT_FOUND; CONFLICT for what the user has changed too.
+    """
+    edit = _edit_of(json.loads((await drafts.get(visit.services, location, form["draft"])).fields))
+    due = {name: form.get(name, text) for name, text in edit.current["due_at"].items()}
+    edit.fill(form, {"due_at": due})
+    try:
+        edit.require_no_conflict(lambda name: _in_words(edit, name))
+    finally:
+        for name, text in _inputs_of(edit).items():
+            form[name] = text
+
+
+def _edit_of(fields: JsonObject) -> Edit:
+    """Return the form of a draft. The parts of its time belong together."""
+    due = {
+        **{name: fields.get(name, "") for name in ("publish_date", "publish_time")},
+        "zone": fields.get("zone") or "UTC",
+    }
+    return Edit({**post_form.inputs_of(fields), "photo": fields.get("photo", ""), "due_at": due})
+
+
+def _inputs_of(edit: Edit) -> dict[str, str]:
+    """Return the inputs of the page of a draft."""
+    inputs = {name: text for name, text in edit.inputs.items() if name != "due_at"}
+    return {**inputs, **edit.inputs["due_at"], **edit.digests()}
+
+
+def _in_words(edit: Edit, name: str) -> str:
+    return " ".join(edit.current[name].values()) if name == "due_at" else post_form.in_words(edit, name)

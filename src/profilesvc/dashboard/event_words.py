@@ -1,5 +1,7 @@
 """The events of owners in words: the kinds that they choose, and what happened to a site."""
 
+from collections.abc import Container
+
 from profilesvc.contract.events import EventType, PublishedEvent
 from profilesvc.dashboard.values import field as field_name
 from profilesvc.dashboard.words import verification
@@ -53,6 +55,7 @@ GROUPS: dict[str, dict[EventType, str]] = {
         "provider_connection.disconnected": N_("A login was disconnected"),
     },
 }
+KINDS: dict[str, str] = {kind: text for kinds in GROUPS.values() for kind, text in kinds.items()}
 _HAPPENINGS: dict[str, str] = {
     "connection.online": N_("The site is connected"),
     "connection.idle": N_("The site has not reported for 2 hours"),
@@ -92,11 +95,12 @@ _STARS = {"ONE": 1, "TWO": 2, "THREE": 3, "FOUR": 4, "FIVE": 5}
 
 def kind_of(published: PublishedEvent | None) -> str:
     """Return the kind of an event that was sent; without one it was a test."""
-    if published is None:
-        return _("Test")
-    return gettext(
-        next((kinds[published.type] for kinds in GROUPS.values() if published.type in kinds), published.type)
-    )
+    return _("Test") if published is None else gettext(KINDS.get(published.type, published.type))
+
+
+def kinds(types: Container[str]) -> str:
+    """Return the kinds of events in the order of the forms; without any, all are meant."""
+    return ", ".join(gettext(text) for kind, text in KINDS.items() if kind in types) or _("All")
 
 
 def key_of(published: PublishedEvent) -> str | None:

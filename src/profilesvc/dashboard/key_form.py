@@ -5,8 +5,10 @@ import contextlib
 from werkzeug.datastructures import MultiDict
 
 from profilesvc.api.parsing import checked
+from profilesvc.contract.alerts import KeyAlerts
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.keys import BusinessEntry, KeyCreate, KeyDetails
+from profilesvc.contract.keys import BusinessEntry, KeyChange, KeyCreate, KeyDetails
+from profilesvc.dashboard.edits import Edit
 from profilesvc.domain.domains import allowed_domains
 from profilesvc.domain.errors import Problem, invalid, invalid_many, problems_of
 from profilesvc.domain.keys import clean_name
@@ -47,19 +49,30 @@ def body_of(
     return checked(KeyCreate, values, "body")
 
 
-def changes_of(form: "MultiDict[str, str]") -> JsonObject:
-    """Return the values of a KeyChange that the form of an existing key describes."""
-    return {
-        "name": form.get("name", ""),
-        "primary_domain": form.get("primary_domain", "").strip() or None,
-        "allowed_domains": _split(form.get("allowed_domains", "")),
-    }
-
-
-def values_of(services: Services, key: KeyDetails) -> dict[str, str]:
-    """Return the values that the form of an existing key shows."""
+def edit_of(services: Services, key: KeyDetails) -> Edit:
+    """Return the form of an existing key."""
     extras = others(key.primary_domain, key.allowed_domains, development=not services.settings.production)
-    return {"name": key.name, "primary_domain": key.primary_domain or "", "allowed_domains": " ".join(extras)}
+    return Edit({"name": key.name, "primary_domain": key.primary_domain or "", "allowed_domains": " ".join(extras)})
+
+
+def change_of(edit: Edit) -> KeyChange | None:
+    """Return what the user has changed, or None.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR; CONFLICT for what somebody else has changed too.
+    """
+    edit.require_no_conflict()
+    values = edit.changed()
+    if "primary_domain" in values:
+        values["primary_domain"] = values["primary_domain"].strip() or None
+    if "allowed_domains" in values:
+        values["allowed_domains"] = _split(values["allowed_domains"])
+    return checked(KeyChange, values, "body") if values else None
+
+
+def grace_of(alerts: KeyAlerts) -> Edit:
+    """Return the form of the grace of a key, in hours."""
+    return Edit({"grace": f"{alerts.grace_seconds / 3600:g}"})
 
 
 def _split(text: str) -> list[str]:

@@ -9,8 +9,9 @@ from profilesvc.api.parsing import checked, idempotency_key
 from profilesvc.contract.alerts import KeyAlertsChange
 from profilesvc.contract.audit import AuditQuery
 from profilesvc.contract.errors import NOT_FOUND
-from profilesvc.contract.keys import KeyChange, KeyDetails, KeyRoll
+from profilesvc.contract.keys import KeyDetails, KeyRoll
 from profilesvc.dashboard import exports, key_form, key_list, key_requests, pages, problems, words
+from profilesvc.dashboard.edits import Edit
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.time import DAY, iso
@@ -95,13 +96,13 @@ async def roll(visit: Visit, client_id: str) -> Response:
 
 @view(blueprint, "/keys/<client_id>/change", "POST")
 async def change(visit: Visit, client_id: str) -> Response:
-    form = await request.form
+    edit = key_form.edit_of(visit.services, await _own(visit, client_id)).fill(await request.form)
     try:
-        body = checked(KeyChange, key_form.changes_of(form), "body")
-        await key_changes.change(visit.services, visit.caller, client_id, body)
+        if body := key_form.change_of(edit):
+            await key_changes.change(visit.services, visit.caller, client_id, body)
     except ServiceError as error:
-        return await _one(visit, client_id, error=error, action="change", form=form)
-    return pages.redirect(f"{pages.PATH}/keys/{client_id}", "key_changed")
+        return await _one(visit, client_id, error=error, action="change", edit=edit)
+    return pages.redirect(f"{pages.PATH}/keys/{client_id}", "key_changed" if body else "saved")
 
 
 @view(blueprint, "/keys/<client_id>/end-secret")
@@ -161,12 +162,15 @@ async def badge(visit: Visit, client_id: str) -> Response:
 
 @view(blueprint, "/keys/<client_id>/grace", "POST")
 async def grace(visit: Visit, client_id: str) -> Response:
+    edit = None
     try:
-        hours = _hours((await request.form).get("grace", ""))
-        change = checked(KeyAlertsChange, {"grace_seconds": round(hours * 3600)}, "body")
-        await key_alerts.change(visit.services, visit.caller, client_id, change)
+        edit = key_form.grace_of(await key_alerts.get(visit.services, visit.caller, client_id))
+        edit.fill(await request.form).require_no_conflict()
+        if edit.changed():
+            change = checked(KeyAlertsChange, {"grace_seconds": round(_hours(edit.inputs["grace"]) * 3600)}, "body")
+            await key_alerts.change(visit.services, visit.caller, client_id, change)
     except ServiceError as error:
-        return await _one(visit, client_id, error=error, action="alerts")
+        return await _one(visit, client_id, error=error, action="alerts", edit=edit)
     return pages.redirect(f"{pages.PATH}/keys/{client_id}#alerts", "saved")
 
 
@@ -239,23 +243,26 @@ async def _one(
     badge_url: str | None = None,
     error: ServiceError | None = None,
     action: str = "",
-    form: Mapping[str, str] | None = None,
+    edit: Edit | None = None,
 ) -> Response:
     """Return the page of a key. `badge_url` is shown once, after the badge was switched on.
 
-    `action` is the form that failed with `error`; the ids of its inputs start with it. `form` is what it contained, if
-    that was typed.
+    `action` is the form that failed with `error`; the ids of its inputs start with it. `edit` is that form, if it was
+    typed.
     """
     key, live = await _own(visit, client_id), await _live(visit, client_id)
+    alerts = None if live is None else await key_alerts.get(visit.services, visit.caller, client_id)
+    grace = None if alerts is None else key_form.grace_of(alerts)
     trail = await audit.of_key(visit.services, visit.caller, client_id, AuditQuery(limit=_EVENTS))
     return pages.page(
         "key.html",
         visit=visit,
         key=key,
         site=await _site(visit, key),
-        values=form or key_form.values_of(visit.services, key),
+        edit=edit if edit and action == "change" else key_form.edit_of(visit.services, key),
         live=live,
-        alerts=None if live is None else await key_alerts.get(visit.services, visit.caller, client_id),
+        alerts=alerts,
+        grace=edit if edit and action == "alerts" else grace,
         events=trail.events,
         badge_url=badge_url,
         problems=problems.of(error, f"{action}-"),

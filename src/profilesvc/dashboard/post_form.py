@@ -1,27 +1,38 @@
 """Convert the post form to the provider's LocalPost, and its problems to those of the form."""
 
-from werkzeug.datastructures import MultiDict
+from collections.abc import Mapping
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.post import LocalPost
+from profilesvc.dashboard.edits import Edit
 from profilesvc.dashboard.hours import clock
 from profilesvc.dashboard.problems import NONE, Problems, of
-from profilesvc.dashboard.words import KINDS
+from profilesvc.dashboard.words import ACTIONS, KINDS
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.messages import normal
 from profilesvc.domain.posts import check_create
+from profilesvc.language.texts import gettext
 
 _DAY, _TIME = ("year", "month", "day"), ("hours", "minutes")
 _ALL_DAY = {"start_time": "00:00", "end_time": "23:59"}
-_CHANGED = ("topicType", "summary", "languageCode", "callToAction", "event", "offer")
+_SCHEDULE = ("start_date", "start_time", "end_date", "end_time")
+# The inputs of each field of a post that a change may have. With another kind, every field may differ.
+_INPUTS = {
+    "topicType": ("kind",),
+    "summary": ("summary",),
+    "languageCode": ("language",),
+    "callToAction": ("action", "action_url"),
+    "event": ("title", *_SCHEDULE),
+    "offer": ("coupon", "redeem_url", "terms"),
+}
 
 
-def kind_of(form: "MultiDict[str, str]") -> str:
+def kind_of(form: Mapping[str, str]) -> str:
     """Return the kind of post that the form is for."""
     return form["kind"] if form.get("kind") in KINDS else "STANDARD"
 
 
-def document(kind: str, form: "MultiDict[str, str]") -> JsonObject:
+def document(kind: str, form: Mapping[str, str]) -> JsonObject:
     """Return the post that the form describes, without empty fields."""
     values = {name: one_line_ends(text) for name, text in form.items() if text.strip()}
     post: JsonObject = {"topicType": kind}
@@ -46,8 +57,21 @@ def one_line_ends(text: str) -> str:
     return text.strip().replace("\r\n", "\n")
 
 
-def values(post: JsonObject) -> "MultiDict[str, str]":
-    """Return the fields of the form that describe a post: the reverse of `document`."""
+def inputs_of(form: Mapping[str, str]) -> dict[str, str]:
+    """Return every input of a post that can be changed."""
+    return {name: form.get(name, "") for names in _INPUTS.values() for name in names} | {"kind": kind_of(form)}
+
+
+def in_words(edit: Edit, name: str) -> str:
+    """Return the current value of an input as its page shows it."""
+    text = str(edit.current[name])
+    if name == "kind":
+        return gettext(KINDS[text][0])
+    return ACTIONS.get(text, text) if name == "action" else text
+
+
+def values(post: JsonObject) -> dict[str, str]:
+    """Return the inputs of the form that describe a post: the reverse of `document`."""
     event, offer, action = (post.get(name, {}) for name in ("event", "offer", "callToAction"))
     schedule = event.get("schedule", {})
     found = {
@@ -67,16 +91,24 @@ def values(post: JsonObject) -> "MultiDict[str, str]":
             found[f"{side}_date"] = "{:04}-{:02}-{:02}".format(*(day.get(part, 0) for part in _DAY))
         if (time := schedule.get(f"{side}Time")) is not None:
             found[f"{side}_time"] = clock(time)
-    return MultiDict({name: value for name, value in found.items() if value})
+    return {name: value for name, value in found.items() if value}
 
 
-def changes(existing: JsonObject, kind: str, form: "MultiDict[str, str]") -> JsonObject:
-    """Return the fields of a post that the form changes; null clears one. Parts that the form lacks stay."""
-    post = document(kind, form)
+def changes(existing: JsonObject, edit: Edit) -> JsonObject:
+    """Return the fields of a post that the user has changed; null clears one. Parts that the form lacks stay.
+
+    Raises:
+        ServiceError: CONFLICT for what somebody else has changed too.
+    """
+    edit.require_no_conflict(lambda name: in_words(edit, name))
+    post, changed = document(kind_of(edit.inputs), edit.inputs), edit.changed()
     if "event" in post and "event" in existing:
-        others = {name: part for name, part in existing["event"].items() if name not in ("title", "schedule")}
-        post["event"] = {**others, **post["event"]}
-    return {name: post.get(name) for name in _CHANGED if not _is_same(name, post.get(name), existing.get(name))}
+        kept = {"title": ("title",), "schedule": _SCHEDULE}
+        own = {part for part, names in kept.items() if "kind" in changed or not changed.keys().isdisjoint(names)}
+        others = {part: value for part, value in existing["event"].items() if part not in own}
+        post["event"] = others | {part: value for part, value in post["event"].items() if part in own}
+    edited = [name for name, inputs in _INPUTS.items() if "kind" in changed or not changed.keys().isdisjoint(inputs)]
+    return {name: post.get(name) for name in edited if not _is_same(name, post.get(name), existing.get(name))}
 
 
 def _is_same(name: str, one: object, other: object) -> bool:

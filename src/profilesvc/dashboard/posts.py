@@ -10,6 +10,7 @@ from profilesvc.contract.common import post_id
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.posts import PostListQuery
 from profilesvc.dashboard import drafts, pages, photos, post_form, problems
+from profilesvc.dashboard.edits import Edit
 from profilesvc.dashboard.visits import Visit, of_path, view
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import drafts as stored_drafts
@@ -54,6 +55,8 @@ async def create(visit: Visit, locationId: str) -> Response:
     form: MultiDict[str, str] = MultiDict(await request.form)
     try:
         form = await drafts.uploaded(visit, post_form.kind_of(form), form)
+        if form.get("draft"):
+            await drafts.merge(visit, location, form)
         done = await drafts.act(visit, location, post_form.kind_of(form), form)
     except ServiceError as error:
         return await _page(visit, location, form, error)
@@ -65,19 +68,21 @@ async def edit(visit: Visit, locationId: str, postId: str) -> Response:
     location = await visit.location(locationId)
     ident = of_path("postId", post_id, postId, location.name)
     existing = await posts.get(visit.services, location, ident)
-    return await _edit_page(visit, location, ident, post_form.values(existing))
+    return await _edit_page(visit, location, ident, Edit(post_form.inputs_of(post_form.values(existing))))
 
 
 @view(blueprint, f"{_SITE}/posts/<post:postId>/edit", "POST")
 async def change(visit: Visit, locationId: str, postId: str) -> Response:
     location, form = await visit.location(locationId), await request.form
     ident = of_path("postId", post_id, postId, location.name)
+    edit = Edit(post_form.inputs_of(form)).fill(form)
     try:
-        changes = post_form.changes(await posts.get(visit.services, location, ident), post_form.kind_of(form), form)
-        if changes:
+        existing = await posts.get(visit.services, location, ident)
+        edit = Edit(post_form.inputs_of(post_form.values(existing))).fill(form)
+        if changes := post_form.changes(existing, edit):
             await posts.change(visit.services, location, ident, changes)
     except ServiceError as error:
-        return await _edit_page(visit, location, ident, form, error)
+        return await _edit_page(visit, location, ident, edit, error)
     done = "changed" if changes else "unchanged"
     return pages.redirect(f"{pages.PATH}/sites/{location.id}/posts", done)
 
@@ -86,7 +91,7 @@ async def _edit_page(
     visit: Visit,
     location: AllowedLocation,
     ident: str,
-    form: "MultiDict[str, str]",
+    edit: Edit,
     error: ServiceError | None = None,
 ) -> Response:
     return pages.page(
@@ -95,8 +100,9 @@ async def _edit_page(
         location=location,
         title=await visit.title(location),
         id=ident,
-        kind=post_form.kind_of(form),
-        form=form,
+        kind=post_form.kind_of(edit.inputs),
+        form=edit.inputs,
+        edit=edit,
         problems=problems.of(error),
     )
 

@@ -4,6 +4,7 @@ import re
 from functools import cache, lru_cache
 
 from profilesvc.contract.errors import IDEMPOTENCY_KEY_REUSED
+from profilesvc.dashboard import event_words
 from profilesvc.domain.errors import ServiceError
 from profilesvc.language.texts import N_, _, gettext
 
@@ -11,6 +12,7 @@ from profilesvc.language.texts import N_, _, gettext
 _INPUTS = {
     "name": ("name", N_("Name")),
     "email": ("email", N_("E-mail address")),
+    "topicType": ("kind", N_("Kind of post")),
     "summary": ("summary", N_("Text")),
     "callToAction.actionType": ("action", N_("Button")),
     "callToAction.url": ("action_url", N_("Button link")),
@@ -40,6 +42,8 @@ _INPUTS = {
     "address": ("address", N_("Address")),
     "digest_at": ("digest_at", N_("Daily message at")),
     "time_zone": ("time_zone", N_("Time zone")),
+    "muted_locations": ("muted", N_("Muted sites")),
+    "reminders": ("reminders", N_("Reminders")),
     "quiet_time": ("quiet_from", N_("Quiet time")),
     "quiet_time.from": ("quiet_from", N_("Quiet from")),
     "quiet_time.to": ("quiet_to", N_("Quiet until")),
@@ -53,6 +57,7 @@ _INPUTS = {
     "sure": ("sure", N_("Confirmation")),
     "updateMask": ("", N_("Change")),
 }
+_LABELS = {**dict(_INPUTS.values()), **event_words.KINDS}
 # The sentences of the service that forms show often. The API returns them in English; all others stay English.
 _SENTENCES = (
     N_("is required"),
@@ -137,11 +142,14 @@ _SENTENCES = (
 
 
 def input_of(path: str) -> tuple[str, str]:
-    """Return the name and label of the input for a field of the API, or for the nearest field around it."""
+    """Return the name and label of the input for a field of the API, or for the nearest field around it.
+
+    An input may also be named itself.
+    """
     nearest = path
     while nearest and nearest not in _INPUTS:
         nearest = nearest.rpartition(".")[0]
-    name, label = _INPUTS.get(nearest, ("", path))
+    name, label = _INPUTS.get(nearest) or (path if path in _LABELS else "", _LABELS.get(path, path))
     return name, gettext(label)
 
 

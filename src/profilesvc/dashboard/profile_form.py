@@ -4,16 +4,15 @@ A part of a profile is a field of the Location with its inputs. A part whose val
 as hours with seconds, is not editable, so that saving the form never loses anything.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.location import Location
-from profilesvc.dashboard import hours
+from profilesvc.dashboard import hours, values
+from profilesvc.dashboard.edits import Edit, digest
 from profilesvc.dashboard.profile_fields import ADDRESS, FIELDS, Inputs, Part
-from profilesvc.dashboard.profile_lists import CATEGORY, LISTS, PREFIXES
+from profilesvc.dashboard.profile_lists import CATEGORY, LISTS, PREFIXES, added
 from profilesvc.domain import profiles
 from profilesvc.domain.errors import Problem, ServiceError, invalid_many, problems_in
 from profilesvc.domain.messages import normal
@@ -49,20 +48,35 @@ class ProfileForm:
         allowed = [part for part in PARTS if syncable is None or part.name in syncable]
         self.parts = {part.name: part for part in allowed if _is_editable(part, stored)}
         self.others = [part.name for part in allowed if part.name not in self.parts]
-        self.inputs: Inputs = {}
-        for part in self.parts.values():
-            self.inputs |= part.inputs_of(stored.get(part.name))
-        self.shown = {name: _digest(self.parts[name], self.inputs) for name in self.parts}
+        self.edit = Edit({name: part.inputs_of(stored.get(name)) for name, part in self.parts.items()})
+        self.inputs = self._inputs()
+
+    def _inputs(self) -> Inputs:
+        return {name: text for inputs in self.edit.inputs.values() for name, text in inputs.items()}
 
     def fill(self, sent: Mapping[str, str]) -> None:
-        """Replace the inputs by those that were sent. Unticked boxes are not sent; lists may have new items."""
-        listed = {name: text for name, text in sent.items() if name.startswith(PREFIXES) and self._has(name)}
-        fixed = [name for name in self.inputs if not name.startswith(PREFIXES)]
-        self.inputs = {name: sent.get(name, "") for name in fixed} | listed
-        self.shown = {name: sent.get(f"shown-{name}", digest) for name, digest in self.shown.items()}
+        """Fill in the inputs that were sent. Unticked boxes are not sent; lists may have new items."""
+        own: dict[str, Inputs] = {name: {} for name in self.parts}
+        listed = {name: text for name, text in sent.items() if name.startswith(PREFIXES) and part_of(name) in own}
+        fixed = {name: sent.get(name, text) for name, text in self.inputs.items() if not name.startswith(PREFIXES)}
+        for name, text in {**fixed, **listed}.items():
+            own[part_of(name)][name] = text
+        self.edit.fill({**sent, **self._with_new_items(sent, own)}, own)
+        self.inputs = self._inputs()
 
-    def _has(self, name: str) -> bool:
-        return any(_is_of(part, name) for part in self.parts)
+    def _with_new_items(self, sent: Mapping[str, str], own: dict[str, Inputs]) -> dict[str, str]:
+        """Add the items that somebody else has added meanwhile to the lists that the user has changed.
+
+        Return the digests of the lists that differ from the page only by such items, because nothing in them conflicts.
+        """
+        digests: dict[str, str] = {}
+        for name, current in self.edit.current.items():
+            new, shown = added(current, sent), self.edit.opened(sent, name)
+            if new and digest(own[name]) != shown:
+                own[name] |= new
+                if digest({one: text for one, text in current.items() if one not in new}) == shown:
+                    digests[f"shown-{name}"] = digest(current)
+        return digests
 
     def readable(self) -> JsonObject:
         """Return the fields that the page only shows: those of the provider, and values that no input can show."""
@@ -73,15 +87,14 @@ class ProfileForm:
         """Return the fields that the user has changed on the page, as a sync sends them.
 
         Raises:
-            ServiceError: VALIDATION_ERROR with every problem.
+            ServiceError: VALIDATION_ERROR with every problem; CONFLICT for what somebody else has changed too.
         """
+        self.edit.require_no_conflict(lambda name: ", ".join(values.lines(self.stored.get(name), name)))
         body: JsonObject = {}
         problems: list[Problem] = []
-        for name, part in self.parts.items():
-            if _digest(part, self.inputs) == self.shown[name]:
-                continue
+        for name in self.edit.changed():
             try:
-                body[name] = part.value_of(self.inputs, self.stored)
+                body[name] = self.parts[name].value_of(self.inputs, self.stored)
             except ServiceError as error:
                 problems += problems_in(error)
         try:
@@ -105,17 +118,6 @@ def _is_editable(part: Part[Any], stored: JsonObject) -> bool:
     return bool(normal(annotation, again) == normal(annotation, value))
 
 
-def _digest(part: Part[Any], inputs: Mapping[str, str]) -> str:
-    """Return a short digest of the inputs of a part, to see whether a user has changed them."""
-    own = {name: _plain(inputs[name]) for name in inputs if _is_of(part.name, name) and inputs[name]}
-    return hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _plain(text: str) -> str:
-    """Return a text without the differences that a browser makes when it sends an unchanged input."""
-    return "\n".join(line.strip() for line in text.strip().splitlines())
-
-
 _FURTHER = {
     "additionalPhones": "phoneNumbers",
     "openingDate": "openInfo",
@@ -137,7 +139,3 @@ def part_of(name: str) -> str:
     if name.startswith(CATEGORY):
         return "categories"
     return _FURTHER.get(name, name.partition("-")[0])
-
-
-def _is_of(part: str, name: str) -> bool:
-    return part == part_of(name)

@@ -37,6 +37,16 @@ def _boxes(prefix: str, idents: list[str]) -> Inputs:
     return {name: "on" for ident in idents for name in (f"{prefix}{ident}", f"{prefix}{_SEEN}{ident}")}
 
 
+def added(inputs: Mapping[str, str], sent: Mapping[str, str]) -> Inputs:
+    """Return the inputs of the items that were not on the page that was sent."""
+    seen = [name for name in inputs if name.startswith(tuple(f"{prefix}{_SEEN}" for prefix in PREFIXES))]
+    items = [name.replace(_SEEN, "", 1) for name in seen if name not in sent]
+    new = {*(name for name in seen if name not in sent), *items}
+    return {
+        name: text for name, text in inputs.items() if name in new or name.startswith(tuple(f"{one}-" for one in items))
+    }
+
+
 def known_categories(value: JsonObject | None) -> dict[str, JsonObject]:
     """Return the categories of a profile by name, the main one first."""
     value = value or {}

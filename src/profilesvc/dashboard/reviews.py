@@ -11,6 +11,7 @@ from profilesvc.contract.common import review_id
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.reviews import ReviewListQuery
 from profilesvc.dashboard import pages, post_form, problems
+from profilesvc.dashboard.edits import Edit
 from profilesvc.dashboard.visits import Visit, of_path, view
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import reply_templates, reviews
@@ -35,15 +36,24 @@ async def reply(visit: Visit, locationId: str, reviewId: str) -> Response:
     location, form = await visit.location(locationId), await request.form
     ident = of_path("reviewId", review_id, reviewId, location.name)
     text = post_form.one_line_ends(form.get("comment", ""))
+    edit = Edit({"comment": text}).fill(form)
     if form.get("intent") == "template":
         found = await reply_templates.listing(visit.services, visit.caller)
         chosen = next((one.text for one in found if one.id == form.get("template")), text)
-        return await _page(visit, location, _Unsent(ident, chosen, None))
+        return await _page(visit, location, _Unsent(ident, chosen, None, edit))
     try:
-        await reviews.reply(visit.services, location, ident, {"comment": text})
+        review = json.loads((await reviews.get(visit.services, location, ident)).data)
+        edit = _edit_of(review).fill(form, {"comment": text})
+        edit.require_no_conflict()
+        if is_sent := bool(edit.changed()) or not text:
+            await reviews.reply(visit.services, location, ident, {"comment": text})
     except ServiceError as error:
-        return await _page(visit, location, _Unsent(ident, text, error))
-    return pages.redirect(_address_of(location, ident), "replied")
+        return await _page(visit, location, _Unsent(ident, text, error, edit))
+    return pages.redirect(_address_of(location, ident), "replied" if is_sent else "unchanged")
+
+
+def _edit_of(review: JsonObject) -> Edit:
+    return Edit({"comment": review.get("reviewReply", {}).get("comment", "")})
 
 
 @view(blueprint, f"{_SITE}/reviews/<review:reviewId>/withdraw", "POST")
@@ -70,11 +80,12 @@ async def live(visit: Visit, locationId: str, reviewId: str) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class _Unsent:
-    """A reply that is not sent: its review, its text, and the error if the provider or we have rejected it."""
+    """A reply that is not sent, with its review and form, and the error if the provider or we have rejected it."""
 
     review_id: str
     text: str | None
     error: ServiceError | None
+    edit: Edit | None = None
 
 
 async def _page(visit: Visit, location: AllowedLocation, failed: _Unsent | None = None) -> Response:
@@ -98,6 +109,7 @@ async def _page(visit: Visit, location: AllowedLocation, failed: _Unsent | None 
         listed=listed,
         failure=failure,
         failed=failed,
+        edits={name: _edit_of(review) for name, review in zip(names, listed["reviews"], strict=True)},
         is_listed=failed is not None and failed.review_id in names,
         templates=await reply_templates.listing(visit.services, visit.caller),
         stars=request.args.get("stars", ""),

@@ -12,7 +12,8 @@ from profilesvc.contract.webhooks import (
     WebhookEntry,
     WebhookRecover,
 )
-from profilesvc.dashboard import channel_words, pages, problems
+from profilesvc.dashboard import channel_words, event_words, pages, problems
+from profilesvc.dashboard.edits import Edit
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, iso, parse_iso
@@ -56,12 +57,15 @@ async def live(visit: Visit, webhook_id: str) -> Response:
 
 @view(blueprint, "/webhooks/<webhook_id>", "POST")
 async def change(visit: Visit, webhook_id: str) -> Response:
-    form = await request.form
+    form, entry = await request.form, await webhooks.get(visit.services, visit.caller, webhook_id)
+    edit = _edit_of(entry).fill(form, {"types": form.getlist("types")})
     try:
-        body = checked(WebhookChange, _values(form), "body")
-        await webhooks.change(visit.services, visit.caller, webhook_id, body)
+        edit.require_no_conflict(lambda name: _in_words(edit.current[name]))
+        if values := edit.changed():
+            body = checked(WebhookChange, values, "body")
+            await webhooks.change(visit.services, visit.caller, webhook_id, body)
     except ServiceError as error:
-        return await _one(visit, webhook_id, form, error)
+        return await _one(visit, webhook_id, edit, error)
     return pages.redirect(f"{pages.PATH}/webhooks/{webhook_id}", "saved")
 
 
@@ -122,6 +126,14 @@ def _values(form: "MultiDict[str, str]") -> JsonObject:
     }
 
 
+def _edit_of(entry: WebhookEntry) -> Edit:
+    return Edit({"url": entry.url, "description": entry.description, "types": entry.types})
+
+
+def _in_words(value: str | list[str]) -> str:
+    return value if isinstance(value, str) else event_words.kinds(value)
+
+
 async def _list(visit: Visit, form: "MultiDict[str, str]", error: ServiceError | None = None) -> Response:
     """Return the page of webhooks. After an `error`, `form` is what the user entered."""
     listed = await webhooks.list_all(visit.services, visit.caller)
@@ -140,20 +152,19 @@ async def _list(visit: Visit, form: "MultiDict[str, str]", error: ServiceError |
 async def _one(
     visit: Visit,
     webhook_id: str,
-    form: "MultiDict[str, str] | None" = None,
+    edit: Edit | None = None,
     error: ServiceError | None = None,
     prefix: str = "",
     since: str = "",
 ) -> Response:
-    """Return the page of a webhook. After an `error`, `form` or `since` is what the user entered."""
+    """Return the page of a webhook. After an `error`, `edit` or `since` is what the user entered."""
     entry = await webhooks.get(visit.services, visit.caller, webhook_id)
     missed_since = parse_iso(entry.failing_since) if entry.failing_since else visit.now - DAY
     return pages.page(
         "webhook.html",
         visit=visit,
         webhook=entry,
-        form=form or {"url": entry.url, "description": entry.description},
-        chosen=entry.types if form is None else form.getlist("types"),
+        edit=edit or _edit_of(entry),
         since=since or iso(missed_since)[:_MINUTES],
         done=request.args.get("done", ""),
         queued=request.args.get("queued", 0, type=int),
