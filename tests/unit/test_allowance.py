@@ -97,10 +97,10 @@ async def test_a_use_costs_as_much_however_many_there_are(clock: FrozenClock) ->
     async def cost(uses: int) -> int:
         nonlocal count
         for number in range(uses):
-            await allowance.take(number % 500, 10_000)
+            await allowance.take(number % 500, 100_000)
         count, before = 0, sys.gettrace()
         sys.settrace(note)
-        await allowance.take(1, 10_000)
+        await allowance.take(1, 100_000)
         sys.settrace(before)
         return count
 
