@@ -17,6 +17,7 @@ from werkzeug.routing import MapAdapter
 from profilesvc.api.caching import negotiated
 from profilesvc.api.request import AwaitedBody, begin, headers_of
 from profilesvc.server.routing import MatchedRule
+from profilesvc.server.scope import Scope
 
 _MOST_DIGITS = 18  # of a length; `int` rejects thousands of them
 _MOST_REMEMBERED, _LONGEST_REMEMBERED = 2_000, 128
@@ -43,7 +44,7 @@ class FastRequest(Request):
     @property
     def content_length(self) -> int | None:
         """The announced length of the body in bytes; the guard has rejected a second one."""
-        announced = headers_of(cast(Any, self.scope)).get(b"content-length", [b""])[0]
+        announced = headers_of(cast(Scope, self.scope)).get(b"content-length", [b""])[0]
         return int(announced.lstrip(b"0")[:_MOST_DIGITS] or 0) if announced.isdigit() else None
 
 
@@ -65,11 +66,11 @@ class FastConnection(ASGIHTTPConnection):
     async def __call__(self, receive: Any, send: Any) -> None:
         request = self._create_request_from_scope(send)
         limit = self.app.config["MAX_CONTENT_LENGTH"]
-        request.body = cast(Any, AwaitedBody(request.content_length, limit, self.scope, receive))
+        request.body = cast(Any, AwaitedBody(request.content_length, limit, cast(Scope, self.scope), receive))
         await self.handle_request(request, send)
 
     def _create_request_from_scope(self, send: object) -> Request:
-        scope: Any = self.scope
+        scope = cast(Scope, self.scope)
         path = scope["path"]
         headers = unchecked([("Remote-Addr", (scope.get("client") or ("<local>",))[0])])
         headers._list += [(name.decode("latin1"), value.decode("latin1")) for name, value in scope["headers"]]
@@ -84,12 +85,12 @@ class FastConnection(ASGIHTTPConnection):
             scope.get("root_path", ""),
             scope["http_version"],
             send_push_promise=_no_push,
-            scope=scope,
+            scope=self.scope,
         )
 
     async def _send_response(self, send: Any, response: Any) -> None:
         if (tag := response.headers.get("ETag")) is not None:
-            response = await negotiated(headers_of(cast(Any, self.scope)), response, tag)
+            response = await negotiated(headers_of(cast(Scope, self.scope)), response, tag)
         body = getattr(response.response, "data", None)
         if body is None:  # a file or a stream
             await super()._send_response(send, response)

@@ -67,7 +67,7 @@ def headers_of(scope: Scope) -> dict[bytes, list[bytes]]:
 
 def header_values(incoming: Request, name: bytes) -> list[str]:
     """Return the values of a header by its lower-case name."""
-    return [value.decode("latin1") for value in headers_of(cast(Any, incoming.scope)).get(name, ())]
+    return [value.decode("latin1") for value in headers_of(cast(Scope, incoming.scope)).get(name, ())]
 
 
 def bearer_token(headers: list[str]) -> str:
@@ -143,7 +143,7 @@ class AwaitedBody:
     the rate of `uploads`. `was_late` is set if the endpoint had to wait for it.
     """
 
-    def __init__(self, announced: int | None, limit: int, scope: Any, receive: Receive) -> None:
+    def __init__(self, announced: int | None, limit: int, scope: Scope, receive: Receive) -> None:
         self._announced, self._limit, self._scope, self._receive = announced, limit, scope, receive
         self._whole: bytes | None = None
         self._upload: Upload | None = None

@@ -14,6 +14,7 @@ from profilesvc.dashboard.values import NOTHING
 from profilesvc.domain.errors import ServiceError
 from profilesvc.language.texts import _, gettext
 
+Value = str | list[str] | Mapping[str, str]
 _PREFIX = "shown-"
 _LONGEST = 300
 
@@ -89,12 +90,12 @@ def is_digest(name: str) -> bool:
     return name.startswith(_PREFIX)
 
 
-def digest(value: Any) -> str:
+def digest(value: Value) -> str:
     """Return a short digest of a value, to see whether somebody has changed it."""
     return hashlib.sha256(json.dumps(_plain(value), sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Value) -> object:
     """Return a value without the differences that a browser makes when it sends unchanged inputs."""
     if isinstance(value, str):
         return "\n".join(line.strip() for line in value.strip().splitlines())
