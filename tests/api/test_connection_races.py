@@ -175,7 +175,8 @@ async def test_disconnect_forgets_the_idempotency_keys_of_its_own_locations_only
     browser: Browser, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, services: Services
 ) -> None:
     await add_dana(emulator)
-    short = {"account": "accounts/4", "profile": {"title": "Short id"}}
+    verified = {"hasVoiceOfMerchant": True, "hasBusinessAuthority": True}
+    short = {"account": "accounts/4", "profile": {"title": "Short id"}, "voice_of_merchant": verified}
     await drift(emulator, new_locations={"locations/11": short})
     number = await connected(browser, alice)
     await imported(alice, number, locations=["locations/11"], business_name="Roy")
@@ -185,12 +186,19 @@ async def test_disconnect_forgets_the_idempotency_keys_of_its_own_locations_only
         answer = await alice.post(f"/api/v1/posts?locationId={location}", json=body, headers=once)
         return str(assert_ok(answer, 201)["name"])
 
-    own, other = await posted("locations/11"), await posted("locations/111")
+    async def synced() -> str:
+        assert_ok(await alice.patch("/api/v1/external-business/locations/11/sync", json={"syncEnabled": True}))
+        once = {"X-Idempotency-Key": "sync-1"}
+        answer = await alice.post("/api/v1/sync/locations/11", json={"title": "Roy"}, headers=once)
+        return str(assert_ok(answer)["syncId"])  # and no name of a location
+
+    own, other, sync = await posted("locations/11"), await posted("locations/111"), await synced()
     assert_ok(await alice.delete(f"{CONNECTIONS}/{number}"))
     await services.background.settle()
     assert await posted("locations/111") == other
     await imported(alice, await connected(browser, alice), locations=["locations/11"], business_name="Roy")
     assert await posted("locations/11") != own
+    assert await synced() != sync
 
 
 @pytest.mark.parametrize("database", ["sqlite"])

@@ -21,7 +21,7 @@ async def storage(settings: Settings) -> AsyncIterator[Storage]:
 
 async def insert(storage: Storage, scope: str = "s", now: int = 10) -> bool:
     async with storage.write() as session:
-        return await idempotency.insert_first(session, 1, scope, "print", now, now + 50)
+        return await idempotency.insert_first(session, 1, "locations/111", scope, "print", now, now + 50)
 
 
 async def find(storage: Storage, scope: str = "s") -> Attempt | None:

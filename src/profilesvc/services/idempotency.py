@@ -91,7 +91,7 @@ async def run_once(
     claim: Claim | Rendered | None = None
     if key is not None:
         scope = _scope(caller, target[0], target[1].name, key.value)
-        claim = await _claim(services, caller.owner_id, scope, key.fingerprint, lock)
+        claim = await _claim(services, target[1], scope, key.fingerprint, lock)
     if isinstance(claim, Rendered):
         return claim
     try:
@@ -123,12 +123,12 @@ async def unsettled(
 
 
 async def _claim(
-    services: Services, owner_id: int, scope: str, fingerprint: str, lock: Lock | None
+    services: Services, location: AllowedLocation, scope: str, fingerprint: str, lock: Lock | None
 ) -> Claim | Rendered:
-    now = services.clock.now()
+    owner_id, now = location.owner_id, services.clock.now()
     async with services.storage.write() as session:
         claim: Claim | Rendered = Claim(owner_id, scope, 1, now)
-        if not await idempotency.insert_first(session, owner_id, scope, fingerprint, now, now + LEASE):
+        if not await idempotency.insert_first(session, owner_id, location.name, scope, fingerprint, now, now + LEASE):
             claim = await _repeated(session, owner_id, scope, fingerprint, now)
         if lock is not None and isinstance(claim, Claim):
             await lock.take(session)

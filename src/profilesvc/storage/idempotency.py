@@ -25,11 +25,17 @@ def _is(owner_id: int, scope: str) -> ColumnElement[bool]:
 
 
 async def insert_first(
-    session: AsyncSession, owner_id: int, scope: str, fingerprint: str, now: int, lease_until: int
+    session: AsyncSession, owner_id: int, location: str, scope: str, fingerprint: str, now: int, lease_until: int
 ) -> bool:
     """Insert the first attempt with a key; return False if there is one already."""
     statement = insert_into(session, idempotency).values(
-        owner_id=owner_id, scope=scope, fingerprint=fingerprint, fence=1, lease_until=lease_until, created_at=now
+        owner_id=owner_id,
+        scope=scope,
+        location_name=location,
+        fingerprint=fingerprint,
+        fence=1,
+        lease_until=lease_until,
+        created_at=now,
     )
     returned = await session.execute(statement.on_conflict_do_nothing().returning(idempotency.c.scope))
     return returned.first() is not None

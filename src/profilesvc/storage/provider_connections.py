@@ -168,7 +168,7 @@ async def forget(session: AsyncSession, owner_id: int, names: Sequence[str], now
     await session.execute(update(locations).where(*is_location).values(**empty, **state, **apart, **ended))
     of_locations = {
         table: (table.c.owner_id == owner_id, table.c.location_name.in_(names))
-        for table in (posts, syncs, readings, mirrors, drafts)
+        for table in (posts, syncs, readings, mirrors, drafts, idempotency)
     }
     for table, conditions in of_locations.items():
         await session.execute(delete(table).where(*conditions))
@@ -176,10 +176,6 @@ async def forget(session: AsyncSession, owner_id: int, names: Sequence[str], now
     is_of_key = or_(*(events.c.type.startswith(prefix) for prefix in ("key.", "connection.", "token.")))
     is_event = events.c.owner_id == owner_id, events.c.location_name.in_(names), ~is_of_key
     await session.execute(update(events).where(*is_event).values(data=data))
-    for name in names:
-        ends = ('"', "/")  # because `locations/21` is also how `locations/211` starts
-        is_of_name = or_(*(idempotency.c.answer.contains(f'"{name}{end}', autoescape=True) for end in ends))
-        await session.execute(delete(idempotency).where(idempotency.c.owner_id == owner_id, is_of_name))
     await session.execute(delete(changed_locations).where(changed_locations.c.location_name.in_(names)))
     await session.execute(delete(location_owners).where(location_owners.c.name.in_(names)))
 

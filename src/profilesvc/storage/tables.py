@@ -290,6 +290,7 @@ class IdempotencyRow(Table, table=True):
     created_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
     status: int | None = Field(default=None, sa_column=Column(Integer))
     answer: str | None = Field(default=None, sa_column=Column(Text))
+    location_name: str | None = Field(default=None, sa_column=Column(String(80)))  # None: of a version before 0009
 
 
 class FamilyRow(Table, table=True):
