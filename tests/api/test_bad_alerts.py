@@ -157,7 +157,7 @@ async def test_A169_the_alerts_of_a_key_are_checked(
         *(("after", value) for value in ("evt_\u0661_1", "EVT_1_1", "evt_1_1\x00", "evt_1_1'--")),
         *(("types", value) for value in ("", "key.lost", "key.rolled,", "key.rolled;key.created", "x" * 1_001)),
         *(("limit", value) for value in ("0", "-1", "x", "1.5", "9" * 30)),
-        ("client_id", "x" * 161),
+        *(("client_id", value) for value in ("x" * 161, "\x00", "svcid_1_1_\x00")),
         ("Types", "key.rolled"),
         ("types[]", "key.rolled"),
     ],

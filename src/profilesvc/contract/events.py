@@ -9,7 +9,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from profilesvc.contract.common import Data, PageNumber, Query, UtcTime
+from profilesvc.contract.common import STORABLE, Data, PageNumber, Query, UtcTime
 from profilesvc.contract.connection import ConnectionStatus
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.keys import KeyEntry
@@ -215,7 +215,9 @@ class EventListQuery(Query):
         Field(max_length=1000, description="Types separated by commas; all without it."),
         AfterValidator(lambda text: text if text is None else _checked_types(text)),
     ] = None
-    client_id: Annotated[str | None, Field(max_length=160, description="Only events of this API key.")] = None
+    client_id: Annotated[
+        Annotated[str, Field(max_length=160), STORABLE] | None, Field(description="Only events of this API key.")
+    ] = None
     limit: Annotated[PageNumber, Field(description="At most 100; a larger value is reduced to 100.")] = 50
 
 
