@@ -173,6 +173,53 @@ async def test_gone_disables_at_once(services: Services) -> None:
     assert (await rows(services))[0]["state"] == "failed"
 
 
+_MOVED = {"target": "https://b.example", "target_digest": "webhook https://b.example", "failing_since": None}
+_ENABLED = {"disabled_at": None, "failing_since": None}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "changed"),
+    [(lambda due: Failed(Attempt(due.now, 410), "gone"), _MOVED), (retry, _MOVED), (retry, _ENABLED)],
+    ids=["gone, of the old URL", "a failure of the old URL", "a failure from before it was enabled"],
+)
+async def test_a_late_response_does_not_disable_a_channel_that_was_changed(
+    services: Services, outcome: Callable[[Due], Outcome], changed: dict[str, Any]
+) -> None:
+    number = await channel(services, failing_since=services.clock.now() - 6 * DAY)
+    await happen(services)
+    sending = Sending(outcome)
+    sending.release.clear()
+    worker = Worker(services, {"webhook": sending})
+    await worker.run_round()
+    async with services.storage.write() as session:
+        await channels.change(session, 1, number, **changed)
+    sending.release.set()
+    await worker.settle()
+    async with services.storage.read() as session:
+        found = await channels.find(session, 1, number, ["webhook"])
+    assert found is not None
+    assert (found.disabled_at, found.disabled_reason) == (None, None)
+    if changed is _MOVED:
+        assert found.failing_since is None
+
+
+async def test_a_late_success_of_the_old_url_says_nothing_about_the_new_one(services: Services) -> None:
+    number = await channel(services, failing_since=services.clock.now() - DAY)
+    await happen(services)
+    sending = Sending(delivered)
+    sending.release.clear()
+    worker = Worker(services, {"webhook": sending})
+    await worker.run_round()
+    async with services.storage.write() as session:
+        await channels.change(session, 1, number, **{**_MOVED, "failing_since": 7})
+    sending.release.set()
+    await worker.settle()
+    async with services.storage.read() as session:
+        found = await channels.find(session, 1, number, ["webhook"])
+    assert found is not None
+    assert found.failing_since == 7
+
+
 async def test_at_most_four_calls_at_a_time_to_a_channel_of_all_processes(services: Services) -> None:
     await channel(services)
     other = await channel(services, target="https://b.example")

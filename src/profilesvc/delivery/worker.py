@@ -151,11 +151,11 @@ class Worker:
 
     async def _judge_channel(self, claimed: Claimed, outcome: Outcome, now: int) -> bool:
         """Record whether the channel fails, disable it if it does for too long, and return whether it was disabled."""
-        channel = claimed.channel
-        failing, owner_id, number = channel.failing_since, channel.owner_id, channel.id
+        channel, is_disabled = claimed.channel, False
+        failing = channel.failing_since
         if isinstance(outcome, Delivered) and failing is not None:
             async with self._services.storage.write() as session:
-                await channels.change(session, owner_id, number, failing_since=None)
+                await channels.stop_failing(session, channel)
         if not isinstance(outcome, Retry | Failed):
             return False
         reason = outcome.disable if isinstance(outcome, Failed) else None
@@ -164,10 +164,11 @@ class Worker:
             reason = reason or "failing"
         if failing is None or reason is not None:
             async with self._services.storage.write() as session:
-                await channels.start_failing(session, owner_id, number, now)
-                if reason is not None and await disable(self._services, session, channel, reason):
-                    log.warning("channel %d of owner %d is disabled: %s", number, owner_id, reason)
-        return reason is not None
+                await channels.start_failing(session, channel, now)
+                is_disabled = reason is not None and await disable(self._services, session, channel, reason)
+        if is_disabled:
+            log.warning("channel %d of owner %d is disabled: %s", channel.id, channel.owner_id, reason)
+        return is_disabled
 
     def _finish(self, claimed: Claimed, outcome: Outcome, now: int, *, final: bool) -> Finished:
         tries, attempts, next_at = claimed.tries, claimed.attempts, None

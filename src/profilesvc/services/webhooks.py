@@ -129,9 +129,12 @@ async def change(services: Services, caller: Caller, webhook_id: str, body: Webh
 
 
 async def disable(services: Services, session: AsyncSession, channel: Channel, reason: str) -> bool:
-    """Disable a channel that fails; return False if it is disabled. The owner of a webhook hears of it by e-mail."""
+    """Disable a channel that fails; return False if it is disabled, or was changed since these calls started.
+
+    The owner of a webhook hears of it by e-mail.
+    """
     owner_id, now = channel.owner_id, services.clock.now()
-    if not await channels.disable(session, owner_id, channel.id, now, reason):
+    if not await channels.disable_failing(session, channel, now, reason):
         return False
     user = await users.user(session, owner_id)
     if channel.kind in KINDS and user is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import EVENT_TYPES, EventType
@@ -90,23 +90,50 @@ async def change(session: AsyncSession, owner_id: int, number: int, **values: ob
     await session.execute(changed.values(**values))
 
 
-async def start_failing(session: AsyncSession, owner_id: int, number: int, now: int) -> None:
-    """Record since when each call to a channel fails."""
-    failing = update(channels).where(
-        channels.c.owner_id == owner_id, channels.c.id == number, channels.c.failing_since.is_(None)
-    )
+async def start_failing(session: AsyncSession, claimed: Channel, now: int) -> None:
+    """Record since when each call to a channel fails, unless its target was changed since it was claimed."""
+    failing = update(channels).where(*_is_still(claimed), channels.c.failing_since.is_(None))
     await session.execute(failing.values(failing_since=now))
+
+
+async def stop_failing(session: AsyncSession, claimed: Channel) -> None:
+    """Record that a call to a channel succeeded, unless its target was changed since it was claimed."""
+    await session.execute(update(channels).where(*_is_still(claimed)).values(failing_since=None))
+
+
+async def disable_failing(session: AsyncSession, claimed: Channel, now: int, reason: str) -> bool:
+    """Disable a channel because of calls to its target.
+
+    Return False if it is disabled, if its target was changed since it was claimed, or if its time of failing has ended.
+    """
+    conditions = [*_is_still(claimed)]
+    if reason == "failing":
+        conditions.append(channels.c.failing_since == claimed.failing_since)
+    return await _disable(session, conditions, now, reason)
 
 
 async def disable(session: AsyncSession, owner_id: int, number: int, now: int, reason: str) -> bool:
     """Disable a channel; return False if it was disabled before."""
+    return await _disable(session, [channels.c.owner_id == owner_id, channels.c.id == number], now, reason)
+
+
+async def _disable(session: AsyncSession, conditions: list[ColumnElement[bool]], now: int, reason: str) -> bool:
     disabled = (
         update(channels)
-        .where(channels.c.owner_id == owner_id, channels.c.id == number, channels.c.disabled_at.is_(None))
+        .where(*conditions, channels.c.disabled_at.is_(None))
         .values(disabled_at=now, disabled_reason=reason)
         .returning(channels.c.id)
     )
     return (await session.execute(disabled)).first() is not None
+
+
+def _is_still(claimed: Channel) -> tuple[ColumnElement[bool], ...]:
+    """Return the condition that a channel has the target that it had when it was claimed.
+
+    A response that arrives late says nothing about a new target.
+    """
+    is_same = channels.c.target == claimed.target
+    return channels.c.owner_id == claimed.owner_id, channels.c.id == claimed.id, is_same
 
 
 async def notify(session: AsyncSession, owner_id: int, email: str, types: Collection[EventType], now: int) -> None:
