@@ -1,7 +1,7 @@
 """E-mail alerts: who receives what and when, and the addresses."""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 from email import message_from_bytes, policy
 from email.message import EmailMessage
@@ -9,23 +9,24 @@ from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from conftest import START, AsService, AsUser
 from profilesvc.delivery.mail import MailSender
 from profilesvc.delivery.senders import Attempt, Due, Failed, Outcome, Retry
 from profilesvc.delivery.smtp import Mailer, Unsent
 from profilesvc.delivery.worker import Worker
-from profilesvc.domain.time import DAY, MINUTE, FrozenClock
-from profilesvc.operations import sweep
+from profilesvc.domain.time import DAY, MINUTE, FrozenClock, iso
+from profilesvc.operations import housekeeping, sweep
 from profilesvc.services.context import Services
-from profilesvc.storage import channels, deliveries, holds, tables
+from profilesvc.storage import channels, deliveries, holds, partitions, tables
 from support.api import ALICE, BOB, Site, assert_error, assert_ok, fields
 
 pytestmark = pytest.mark.in_process("runs the worker itself and reads the files of the messages")
 ALERTS, KEYS, BEAT = "/api/v1/alerts", "/api/v1/developer/credentials", "/api/v1/api-keys/heartbeat"
 TEAM = "team@harbour.example.com"
 Passing = Callable[..., Awaitable[None]]
+Days = Callable[[int], Awaitable[None]]
 
 
 class Box:
@@ -71,6 +72,21 @@ async def passing(services: Services, clock: FrozenClock, box: Box) -> Passing:
 
     await sweep.run_once(services)
     return run
+
+
+@pytest.fixture
+async def days(services: Services, clock: FrozenClock, box: Box) -> AsyncIterator[Days]:
+    """Move the clock by days, with a sweep, a round of the worker and housekeeping on each."""
+
+    async def run(count: int) -> None:
+        for _ in range(count):
+            clock.advance(days=1)
+            await sweep.catch_up(services)
+            await box.deliver()
+            await housekeeping.run_round(services)
+
+    yield run
+    assert await partitions.renew(services.storage.engine, START) == [], "other tests need the months that were dropped"
 
 
 async def add(client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
@@ -136,6 +152,44 @@ class TestASilentSite:
         await beat(plugin)
         await passing(hours=26)
         assert len(box.subjects) == 3 + 2  # back, and offline again
+
+    @pytest.mark.parametrize("is_back", [False, True], ids=["offline", "back"])
+    async def test_is_reported_when_a_snooze_of_months_ends(
+        self,
+        alice: httpx.AsyncClient,
+        plugin: Site,
+        box: Box,
+        clock: FrozenClock,
+        passing: Passing,
+        days: Days,
+        is_back: bool,
+    ) -> None:
+        await add(alice)
+        await beat(plugin)
+        path = f"{KEYS}/{plugin.key['client_id']}/alerts"
+        assert_ok(await alice.patch(path, json={"snoozed_until": iso(clock.now() + 80 * DAY)}))
+        await days(79)
+        assert box.subjects == []
+        clock.advance(hours=1)
+        if is_back:
+            await beat(plugin)
+        await passing(hours=23)
+        assert len(box.subjects) == (0 if is_back else 1)
+
+    async def test_is_repeated_daily_for_months(
+        self, alice: httpx.AsyncClient, plugin: Site, box: Box, services: Services, days: Days
+    ) -> None:
+        """A webhook does not receive the event again."""
+        await add(alice, reminders=True)
+        assert_ok(await alice.post("/api/v1/webhooks", json={"url": "https://hooks.example.com/x"}), 201)
+        await beat(plugin)
+        await days(100)
+        assert [subject.startswith("Still: ") for subject in box.subjects] == [False, *[True] * 99]
+        kinds = select(tables.channels.c.kind).join(
+            tables.deliveries, tables.deliveries.c.channel_id == tables.channels.c.id
+        )
+        async with services.storage.read() as session:
+            assert set((await session.execute(kinds)).scalars()) == {"email"}, "the others are older than 30 days"
 
     @pytest.mark.parametrize("change", ["revoked", "deactivated", "expired"])
     async def test_is_not_repeated_for_a_key_that_does_not_work(

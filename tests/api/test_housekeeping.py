@@ -143,7 +143,7 @@ class TestUpkeep:
             """A database that is a defect in the first round."""
 
             renew, leases, engine = services.storage.renew, services.storage.leases, services.storage.engine
-            raising_unavailable = services.storage.raising_unavailable
+            raising_unavailable, read = services.storage.raising_unavailable, services.storage.read
 
             def write(self) -> Any:
                 if len(pauses) == 1:

@@ -12,6 +12,7 @@ from profilesvc.domain.time import DAY, HOUR, month_start
 from profilesvc.operations import counts, feed, publishing, readings, sweep
 from profilesvc.services import audit, deletion, events, idempotency, mirrors, provider_connections, request_log
 from profilesvc.services.context import Services
+from profilesvc.storage import events as stored_events
 from profilesvc.storage import housekeeping, partitions
 from profilesvc.storage.housekeeping import Kind
 from profilesvc.storage.partitions import MONTHLY
@@ -63,6 +64,7 @@ async def _delete_old(services: Services) -> None:
     """Drop the partitions of old months and create those of coming ones; delete other old rows one by one."""
     now = services.clock.now()
     limits = {what: month_start(now - kept) if what in MONTHLY else now - kept for what, kept in KEPT.items()}
+    await _write_events_again(services, now)
     with services.storage.raising_unavailable():
         problems = await partitions.renew(services.storage.engine, now, before=limits)
     for problem in problems:
@@ -73,6 +75,19 @@ async def _delete_old(services: Services) -> None:
             services.storage.renew()
             async with services.storage.write() as session:
                 more = await housekeeping.prune(session, what, before)
+
+
+async def _write_events_again(services: Services, now: int) -> None:
+    """Write events again that are soon deleted and that alerts wait for: of a snoozed key, or for reminders.
+
+    It is a day early, so that the next rounds find a reminder that was queued at the same time.
+    """
+    async with services.storage.read() as session:
+        found = await stored_events.waited_for(session, month_start(now + DAY - events.KEPT), now)
+    for owner_id, number in found:
+        services.storage.renew()
+        async with services.storage.write() as session:
+            await stored_events.write_again(session, owner_id, number, now)
 
 
 async def run(

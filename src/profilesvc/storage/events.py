@@ -3,13 +3,14 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from sqlalchemy import String, and_, func, insert, literal, or_, select
+from sqlalchemy import BigInteger, String, and_, func, insert, literal, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import EventType
 from profilesvc.database.engine import at_the_end
 from profilesvc.database.statements import Executor, insert_into
-from profilesvc.storage.tables import channels, deliveries, event_heads, events, keys, locations
+from profilesvc.domain.connection import DOWN
+from profilesvc.storage.tables import channels, deliveries, event_heads, events, keys, locations, watches
 
 _PENDING = "profilesvc.events"  # in `session.info`
 
@@ -47,12 +48,8 @@ async def _write(session: AsyncSession) -> None:
 
 
 async def _append(session: AsyncSession, owner_id: int, new: list[tuple[NewEvent, int]]) -> None:
-    head = insert_into(session, event_heads).values(owner_id=owner_id, last=len(new))
-    counted = head.on_conflict_do_update(
-        index_elements=[event_heads.c.owner_id], set_={"last": event_heads.c.last + head.excluded.last}
-    )
-    last: int = (await session.execute(counted.returning(event_heads.c.last))).scalar_one()
-    first = last - len(new) + 1
+    first = await _numbers(session, owner_id, len(new))
+    last = first + len(new) - 1
     rows = [
         {"owner_id": owner_id, "id": number, "created_at": now, **event._asdict()}
         for number, (event, now) in enumerate(new, first)
@@ -81,6 +78,48 @@ async def _append(session: AsyncSession, owner_id: int, new: list[tuple[NewEvent
     )
     columns = ["owner_id", "channel_id", "event_id", "created_at", "next_at", "state"]
     await session.execute(insert(deliveries).from_select(columns, due))
+
+
+async def _numbers(session: AsyncSession, owner_id: int, count: int) -> int:
+    """Return the first of so many new numbers of an owner's events."""
+    head = insert_into(session, event_heads).values(owner_id=owner_id, last=count)
+    counted = head.on_conflict_do_update(
+        index_elements=[event_heads.c.owner_id], set_={"last": event_heads.c.last + head.excluded.last}
+    )
+    last: int = (await session.execute(counted.returning(event_heads.c.last))).scalar_one()
+    return last - count + 1
+
+
+async def waited_for(session: Executor, before: int, now: int) -> list[tuple[int, int]]:
+    """Return owners and numbers of events older than `before` that alerts about silent sites will be sent of.
+
+    A site that reported since then needs no alert, and neither does one whose key is revoked.
+    """
+    of_delivery = and_(events.c.owner_id == deliveries.c.owner_id, events.c.id == deliveries.c.event_id)
+    of_event = and_(keys.c.owner_id == events.c.owner_id, keys.c.id == events.c.key_id)
+    of_key = and_(watches.c.owner_id == keys.c.owner_id, watches.c.key_id == keys.c.id)
+    query = (
+        select(events.c.owner_id, events.c.id)
+        .distinct()
+        .select_from(deliveries.join(events, of_delivery).join(keys, of_event).join(watches, of_key))
+        .where(deliveries.c.next_at > now, events.c.created_at < before)
+        .where(keys.c.revoked_at.is_(None), watches.c.state.in_(DOWN))
+        .order_by(events.c.owner_id, events.c.id)
+    )
+    return [(row.owner_id, row.id) for row in await session.execute(query)]
+
+
+async def write_again(session: AsyncSession, owner_id: int, number: int, now: int) -> None:
+    """Write an event of an owner again, as the newest one, for the channels that wait for it and for no other one."""
+    last = await _numbers(session, owner_id, 1)
+    of_event = deliveries.c.owner_id == owner_id, deliveries.c.event_id == number
+    others = [column for column in events.c if column.name not in ("id", "created_at")]
+    copied = select(literal(last, BigInteger), literal(now, BigInteger), *others)
+    source = copied.where(events.c.owner_id == owner_id, events.c.id == number)
+    await session.execute(insert(events).from_select(["id", "created_at", *others], source))
+    waiting = select(deliveries.c.channel_id).where(*of_event, deliveries.c.next_at.is_not(None))
+    moved = update(deliveries).where(*of_event, deliveries.c.channel_id.in_(waiting))
+    await session.execute(moved.values(event_id=last))
 
 
 async def page(

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from sqlalchemy import Column, ColumnElement, delete, literal_column, select, tuple_
+from sqlalchemy import Column, ColumnElement, delete, literal_column, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.storage import log_tables, tables
@@ -47,6 +47,8 @@ _AGES: dict[Kind, Column[int]] = {
     "key_usage": log_tables.key_usage.c.day,
     "request_log": log_tables.request_log.c.at,
 }
+# These rows are also kept until the time in this column, because an alert can be postponed for months.
+_WAITING_UNTIL: dict[Kind, Column[int]] = {"deliveries": tables.deliveries.c.next_at}
 PIECE = 5_000  # rows of one transaction, which take far less than the time limit of a statement
 
 
@@ -57,4 +59,6 @@ async def prune(session: AsyncSession, kind: Kind, before: int) -> bool:
     is_sqlite = session.get_bind().dialect.name == "sqlite"
     columns: list[ColumnElement[Any]] = [literal_column("rowid")] if is_sqlite else list(age.table.primary_key)
     key, old = tuple_(*columns), select(*columns).select_from(age.table).where(age < before).limit(PIECE)
+    if (until := _WAITING_UNTIL.get(kind)) is not None:
+        old = old.where(or_(until.is_(None), until < before))
     return len((await session.execute(delete(age.table).where(key.in_(old)).returning(age))).all()) == PIECE
