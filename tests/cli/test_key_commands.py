@@ -11,6 +11,31 @@ def holds(run: Run, *words: str) -> Any:
     return printed(run("keys", *words, "--json"))
 
 
+class TestNames:
+    """Owners choose the names, and the operator reads them in a terminal."""
+
+    NAME = "a\x1b[2J\x9b1m\r\nsvcid_9_9_x\u202e\u2028 \u00a0Café 🙂"
+
+    def test_have_their_control_characters_escaped(self, run: Run) -> None:
+        site = ("--business", "10", "--location", "111")
+        client_id = printed(run("keys", "create", ALICE, "--name", self.NAME, *site, "--json"))["client_id"]
+        for words in (("list",), ("list", ALICE), ("audit", client_id)):
+            result = run("keys", *words)
+            assert result.exit_code == 0
+            assert result.stdout.count("\n") == len(result.stdout.splitlines())
+            assert not set(result.stdout).intersection("\x1b\x9b\r\u202e\u2028")
+        listed = run("keys", "list").stdout.splitlines()
+        assert len(listed) == 2
+        assert "a\\x1b[2J\\x9b1m\\r\\nsvcid_9_9_x\\u202e\\u2028 \u00a0Café 🙂" in listed[1]
+
+    def test_are_unchanged_for_programs(self, run: Run) -> None:
+        run("keys", "create", ALICE, "--name", self.NAME, "--business", "10", "--location", "111")
+        assert [key["name"] for key in printed(run("keys", "list", "--json"))] == [self.NAME]
+
+    def test_in_errors_are_one_line(self, run: Run) -> None:
+        assert refused(run("users", "token", "\x1b[2J\n")) == "profilesvc: There is no active user \\x1b[2J\\n.\n"
+
+
 class TestRoll:
     def test_shows_the_new_secret(self, run: Run) -> None:
         key = create_key(run)

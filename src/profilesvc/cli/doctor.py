@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from profilesvc.cli.checks import Check
-from profilesvc.cli.show import AsJson, show
+from profilesvc.cli.show import AsJson, say, show
 
 
 def doctor(
@@ -36,7 +36,7 @@ def doctor(
     else:
         for check in checks:
             hint = f" ({check.hint})" if check.hint else ""
-            typer.echo(f"{check.status:<5} {check.name:<13} {check.message}{hint}")
+            say(f"{check.status:<5} {check.name:<13} {check.message}{hint}")
     if any(check.status == "fail" for check in checks):
         raise typer.Exit(1)
 

@@ -5,6 +5,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from profilesvc.cli.show import printable
+
 # By the start of PostgreSQL's error code.
 _KINDS = [
     ("28P01", "the database rejects the login", "check the user and the password in PROFILESVC_DATABASE_URL"),
@@ -39,7 +41,7 @@ class Commands(TyperGroup):
             line = expected(error)
             if line is None:
                 raise
-            typer.echo(f"profilesvc: {line}", err=True)
+            typer.echo(f"profilesvc: {printable(line)}", err=True)
             raise typer.Exit(1) from None
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from profilesvc.cli import show
 from profilesvc.cli._process.stopping import until_stopped
 
 
@@ -26,7 +27,7 @@ def receiver(
 
 
 def open_receiver(
-    secret: str, port: int, status: int, delay: float, say: Callable[[str], None] = typer.echo
+    secret: str, port: int, status: int, delay: float, say: Callable[[str], None] = show.say
 ) -> ThreadingHTTPServer:
     """Return the server. `say` gets a line for each request."""
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -24,6 +25,23 @@ def show(data: Row | Sequence[Row], as_json: bool) -> None:
         typer.echo(_aligned([list(data[0]), *([_text(value) for value in row.values()] for row in data)]))
 
 
+def say(line: str) -> None:
+    """Print a line of text for people."""
+    typer.echo(printable(line))
+
+
+def printable(text: str) -> str:
+    """Return a text with its control and format characters escaped, such as `\\x1b`.
+
+    Owners choose names and addresses, and such characters could forge a row or control the terminal.
+    """
+    return "".join(char if _is_shown(char) else char.encode("unicode_escape").decode() for char in text)
+
+
+def _is_shown(char: str) -> bool:
+    return char.isprintable() or unicodedata.category(char) == "Zs"
+
+
 def utc(text: str) -> str:
     """Write the RFC 3339 times in a text for people: `2026-01-05 09:00:00 UTC`."""
     return _TIME.sub(r"\1 \2 UTC", text)
@@ -31,10 +49,10 @@ def utc(text: str) -> str:
 
 def _text(value: object) -> str:
     if isinstance(value, list):
-        return ", ".join(utc(str(item)) for item in value) or "-"
+        return ", ".join(utc(printable(str(item))) for item in value) or "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return "-" if value is None else utc(str(value))
+    return "-" if value is None else utc(printable(str(value)))
 
 
 def _aligned(rows: list[list[str]]) -> str:

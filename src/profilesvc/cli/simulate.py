@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from profilesvc.cli import show
 from profilesvc.cli._process.stopping import until_stopped
 from profilesvc.cli.receiver import receiver
 from profilesvc.domain.problems import counted
@@ -54,10 +55,10 @@ def plugin(
             with contextlib.closing(simulated):
                 simulated.run(every, refresh_every)
         except Stopped as stopped:
-            typer.echo(f"stopped: {stopped}")
+            show.say(f"stopped: {stopped}")
             raise typer.Exit(1) from None
         except ProfileError as error:
-            typer.echo(f"stopped: {error}")
+            show.say(f"stopped: {error}")
             raise typer.Exit(1) from None
 
 
@@ -73,7 +74,7 @@ class Plugin:
         url: str,
         credentials: tuple[str, str],
         site: str = "",
-        say: Callable[[str], None] = typer.echo,
+        say: Callable[[str], None] = show.say,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         from profilesvc.client import ProfileClient
