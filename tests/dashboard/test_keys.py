@@ -2,6 +2,7 @@
 
 import re
 from typing import Any
+from xml.etree import ElementTree
 
 import httpx
 import pytest
@@ -157,6 +158,15 @@ async def test_a_badge_shows_name_and_state_to_anyone_with_the_link(
     assert "<b>" not in picture.text
     assert (await http.get(link)).status_code == 404
     assert (await http.get("/dashboard/badge/nobody.svg")).status_code == 404
+
+
+async def test_a_badge_is_xml_whatever_the_name_is(
+    alice_there: Browser, http: httpx.AsyncClient, as_service: AsService
+) -> None:
+    site = await as_service(name="a\x01\x1b\x7f\ufffe\uffff&<\t🙂")
+    link = await badge_of(alice_there, site.key["client_id"])
+    picture = ElementTree.fromstring((await http.get(f"{link}.svg")).content)
+    assert picture.findtext("{http://www.w3.org/2000/svg}title") == "a\ufffd\ufffd\x7f\ufffd\ufffd&<\t🙂: Offline"
 
 
 async def test_a_badge_ends_with_its_switch_its_link_and_its_key(alice_there: Browser, http: httpx.AsyncClient) -> None:

@@ -1,6 +1,7 @@
 """The status badge, which shows a key's name and state to anyone who has its link. It is English: caches share it."""
 
 import json
+import re
 from html import escape
 
 from quart import Blueprint, Response
@@ -18,6 +19,7 @@ _SVG = """<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" ro
 <text x="6" y="14">{name}</text><text x="{start}" y="14">{word}</text></g>
 </svg>
 """
+_NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # not even escaped
 _LONGEST = 40
 _CACHED = {"Cache-Control": "public, max-age=60"}
 
@@ -44,7 +46,7 @@ def _picture(name: str, state: str) -> str:
     word = words.STATES.english[state]
     left, right = 12 + 7 * len(shown), 12 + 7 * len(word)
     return _SVG.format(
-        name=escape(shown),
+        name=escape(_NOT_IN_XML.sub("\ufffd", shown)),
         word=word,
         left=left,
         right=right,
