@@ -110,6 +110,14 @@ class TestAddresses:
             codes.append((await http.post(TOKEN, json={}, headers=from_address(forged))).status_code)
         assert codes == [400] * 800 + [429] * 200
 
+    async def test_the_port_of_a_client_is_no_part_of_its_address(
+        self, http: httpx.AsyncClient, limited: Limited
+    ) -> None:
+        limited(tokens_per_address="2/minute")
+        sent = ("203.0.113.1:50001", "203.0.113.2:50001", "203.0.113.1:50002", "203.0.113.1:50003", "203.0.113.2")
+        answers = [await http.post(TOKEN, json={}, headers=from_address(address)) for address in sent]
+        assert [answer.status_code for answer in answers] == [400, 400, 400, 429, 400]
+
     async def test_a_64_of_IPv6_is_one_customer(self, http: httpx.AsyncClient, limited: Limited) -> None:
         limited(tokens_per_address="2/minute")
         sent = (

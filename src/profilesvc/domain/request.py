@@ -1,6 +1,7 @@
 """The current request: its client's address, caller, origin, rate limits and deadline."""
 
 import math
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -13,6 +14,7 @@ from profilesvc.contract.json import JsonObject
 from profilesvc.domain.domains import Origin
 from profilesvc.domain.rates import Counted
 
+_WITH_PORT = re.compile(r"(\[[^]]*\]|[0-9.]+):[0-9]{1,5}\Z", re.ASCII)
 _CACHED = 1024  # parsing an address costs more than a database query
 
 
@@ -89,15 +91,17 @@ def in_background() -> Iterator[None]:
 def client_address(peer: str | None, forwarded_for: list[str], trusted_hops: int) -> str | None:
     """Return the Nth address from the right of X-Forwarded-For behind N trusted proxies; the peer's if N is 0.
 
-    The client can forge entries further left. Return the peer if there are fewer than N entries, or if the entry is
-    not an address.
+    The client can forge entries further left. Some proxies add the client's port. Return the peer if there are fewer
+    than N entries, or if the entry is not an address.
     """
     if trusted_hops == 0:
         return _normal(peer)
     entries = [entry.strip() for header in forwarded_for for entry in header.split(",")]
     if len(entries) < trusted_hops:
         return _normal(peer)
-    return _normal(entries[-trusted_hops]) or _normal(peer)
+    entry = entries[-trusted_hops]
+    with_port = _WITH_PORT.match(entry)
+    return _normal(with_port[1] if with_port else entry) or _normal(peer)
 
 
 @lru_cache(_CACHED)
