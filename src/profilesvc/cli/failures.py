@@ -33,6 +33,13 @@ _KINDS = [
 class Commands(TyperGroup):
     """The root group of all commands."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words of the command line. Reject bytes that are not UTF-8, because no database stores them."""
+        for word in args:
+            if any("\ud800" <= char <= "\udfff" for char in word):
+                raise typer.BadParameter(f"'{printable(word)}' is not UTF-8", ctx)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> object:
         """Run the command. Print an expected failure as one line and exit with 1."""
         try:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from profilesvc.cli.numbers import LARGEST
 from profilesvc.cli.opening import run
 from profilesvc.cli.show import AsJson, show
 from profilesvc.contract.json import JsonObject
@@ -27,7 +28,8 @@ class Reason(StrEnum):
 
 
 Version = Annotated[
-    int | None, typer.Option(min=1, help="Version of the billing event; a late or repeated event changes nothing.")
+    int | None,
+    typer.Option(min=1, max=LARGEST, help="Version of the billing event; a late or repeated event changes nothing."),
 ]
 
 
@@ -35,7 +37,7 @@ Version = Annotated[
 def create(  # noqa: PLR0913 - Typer makes an option of each parameter
     email: Annotated[str, typer.Argument(help="E-mail address of the owner.")],
     name: Annotated[str, typer.Option(help="1 to 100 characters.")],
-    business: Annotated[int, typer.Option(help="Id of one of the owner's businesses.")],
+    business: Annotated[int, typer.Option(min=1, max=LARGEST, help="Id of one of the owner's businesses.")],
     location: Annotated[str, typer.Option(help="locations/<id>; an unassigned location is assigned to the business.")],
     domain: Annotated[str | None, typer.Option(help="Primary domain of the site.")] = None,
     allowed_domain: Annotated[list[str] | None, typer.Option(help="Another allowed domain (repeatable).")] = None,

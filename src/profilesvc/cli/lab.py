@@ -14,7 +14,7 @@ _CHECKOUT = Path(__file__).parents[3] / "notebooks"
 
 
 def lab(
-    port: Annotated[int, typer.Option(help="0 selects a free port.")] = 8888,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 selects a free port.")] = 8888,
     browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,
 ) -> None:
     """Open the notebooks in JupyterLab."""

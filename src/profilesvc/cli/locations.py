@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from profilesvc.cli.numbers import Id
 from profilesvc.cli.opening import run
 from profilesvc.cli.show import AsJson, show
 
@@ -42,7 +43,7 @@ def import_account(
 
 @app.command()
 def assign(
-    location: Annotated[str, typer.Argument(callback=_location)], business_id: int, as_json: AsJson = False
+    location: Annotated[str, typer.Argument(callback=_location)], business_id: Id, as_json: AsJson = False
 ) -> None:
     """Assign a location to a business of its owner."""
     from profilesvc.services import locations

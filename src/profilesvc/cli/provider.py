@@ -3,6 +3,7 @@
 import typer
 
 from profilesvc.cli import provider_notifications
+from profilesvc.cli.numbers import Id
 from profilesvc.cli.opening import run
 from profilesvc.cli.show import AsJson, show
 
@@ -39,7 +40,7 @@ def list_all(as_json: AsJson = False) -> None:
 
 
 @connections.command()
-def check(owner_id: int, connection_id: int, as_json: AsJson = False) -> None:
+def check(owner_id: Id, connection_id: Id, as_json: AsJson = False) -> None:
     """Ask the provider which accounts a login sees. The exit code is 1 if the login does not work."""
     from profilesvc.operations import provider_connections
 
@@ -50,7 +51,7 @@ def check(owner_id: int, connection_id: int, as_json: AsJson = False) -> None:
 
 
 @connections.command()
-def disconnect(owner_id: int, connection_id: int, as_json: AsJson = False) -> None:
+def disconnect(owner_id: Id, connection_id: Id, as_json: AsJson = False) -> None:
     """End a login, delete the data of its locations here, and deactivate their keys. Its owner can connect it again."""
     from profilesvc.operations import provider_connections
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profilesvc.cli._process.stopping import until_stopped
+from profilesvc.cli.numbers import Id
 from profilesvc.cli.opening import run
 from profilesvc.cli.show import AsJson, show
 
@@ -35,7 +36,7 @@ def backlog(as_json: AsJson = False) -> None:
 
 
 @app.command()
-def disable(owner_id: int, webhook_id: int, as_json: AsJson = False) -> None:
+def disable(owner_id: Id, webhook_id: Id, as_json: AsJson = False) -> None:
     """Disable a webhook. Its owner can enable it again."""
     from profilesvc.operations import webhooks
 
@@ -43,7 +44,7 @@ def disable(owner_id: int, webhook_id: int, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def enable(owner_id: int, webhook_id: int, as_json: AsJson = False) -> None:
+def enable(owner_id: Id, webhook_id: Id, as_json: AsJson = False) -> None:
     """Enable a webhook."""
     from profilesvc.operations import webhooks
 
