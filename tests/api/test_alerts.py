@@ -16,8 +16,10 @@ from profilesvc.delivery.mail import MailSender
 from profilesvc.delivery.senders import Attempt, Due, Failed, Outcome, Retry
 from profilesvc.delivery.smtp import Mailer, Unsent
 from profilesvc.delivery.worker import Worker
+from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, MINUTE, FrozenClock, iso
 from profilesvc.operations import housekeeping, sweep
+from profilesvc.services import alerts
 from profilesvc.services.context import Services
 from profilesvc.storage import channels, deliveries, holds, partitions, tables
 from support.api import ALICE, BOB, Site, assert_error, assert_ok, fields
@@ -444,6 +446,25 @@ class TestAddresses:
         assert_ok(await alice.post(roll, json={"overlap_seconds": 0}))
         await box.deliver()
         assert len(box.messages) == 2
+
+    @pytest.mark.parametrize("change", ["unsubscribed", "deleted", "new link"])
+    async def test_a_change_while_it_is_confirmed_wins(
+        self, alice: httpx.AsyncClient, box: Box, services: Services, change: str
+    ) -> None:
+        made = await add(alice, address=TEAM)
+        await box.deliver()
+        row = await alerts.to_confirm(services, confirmation_of(box).rpartition("/")[2])
+        if change == "deleted":
+            assert_ok(await alice.delete(f"{ALERTS}/{made['id']}"))
+        else:
+            await alerts.unsubscribe(services, row)
+        if change == "new link":
+            assert_ok(await alice.patch(f"{ALERTS}/{made['id']}", json={"enabled": True}))
+        with pytest.raises(ServiceError, match="no such"):
+            await alerts.confirm(services, row)
+        async with services.storage.read() as session:
+            found = await channels.find(session, row.owner_id, row.id, ["email"])
+        assert found is None if change == "deleted" else found is not None and found.confirmed_at is None
 
     async def test_a_link_ends_after_three_days(
         self, alice: httpx.AsyncClient, http: httpx.AsyncClient, box: Box, clock: FrozenClock

@@ -246,11 +246,16 @@ async def to_confirm(services: Services, link: str) -> Channel:
 
 
 async def confirm(services: Services, row: Channel) -> None:
-    """Confirm an address, which receives events from now on."""
+    """Confirm an address, which receives events from now on.
+
+    Raises:
+        ServiceError: NOT_FOUND if its reader unsubscribed or its owner deleted it since `row` was read.
+    """
     if row.confirmed_at is not None:
         return
     async with services.storage.write() as session:
-        await channels.change(session, row.owner_id, row.id, confirmed_at=services.clock.now())
+        if not await channels.confirm(session, row, services.clock.now()):
+            raise missing(_UNKNOWN_LINK)
         await _record(services, session, "alert.confirmed", row)
 
 

@@ -90,6 +90,18 @@ async def change(session: AsyncSession, owner_id: int, number: int, **values: ob
     await session.execute(changed.values(**values))
 
 
+async def confirm(session: AsyncSession, seen: Channel, now: int) -> bool:
+    """Confirm an address; return False if it was disabled or got a new link since it was read."""
+    confirmed = (
+        update(channels)
+        .where(channels.c.owner_id == seen.owner_id, channels.c.id == seen.id, channels.c.nonce == seen.nonce)
+        .where(channels.c.disabled_at.is_(None))
+        .values(confirmed_at=now)
+        .returning(channels.c.id)
+    )
+    return (await session.execute(confirmed)).first() is not None
+
+
 async def start_failing(session: AsyncSession, claimed: Channel, now: int) -> None:
     """Record since when each call to a channel fails, unless its target was changed since it was claimed."""
     failing = update(channels).where(*_is_still(claimed), channels.c.failing_since.is_(None))
