@@ -4,12 +4,17 @@ import asyncio
 from typing import Any
 
 import httpx
+import pytest
 from sqlalchemy import func, select, update
 
 from conftest import AsService, AsUser
+from profilesvc.contract.keys import KeyCreate, KeyCreated
+from profilesvc.domain.permissions import ALL
 from profilesvc.domain.time import FrozenClock
+from profilesvc.services import credentials
 from profilesvc.services import keys as key_service
-from profilesvc.services.context import Services
+from profilesvc.services.context import Caller, Services
+from profilesvc.services.idempotency import LEASE, Claim
 from profilesvc.storage.tables import idempotency, keys
 from support.api import BOB, Site, assert_error, assert_ok, fields
 from support.drive import calls, fail, heal
@@ -241,3 +246,25 @@ async def test_other_routes_ignore_the_header(alice: httpx.AsyncClient) -> None:
     body = {"name": "Site", "business_id": 10, "assigned_location_id": "locations/111"}
     made = [await push(alice, body=body, path="/api/v1/developer/credentials") for _ in range(2)]
     assert len({assert_ok(answer, 201)["client_id"] for answer in made}) == 2
+
+
+async def test_a_crash_leaves_no_key_that_the_same_form_creates_again(
+    services: Services, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The secret of the first one would have been lost."""
+    owner = Caller(1, services.plans["pro"], frozenset(ALL))
+    body = KeyCreate(name="Site", business_id=10, assigned_location_id="locations/111")
+
+    async def killed(*_args: object) -> None:
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as crash:
+        crash.setattr(Claim, "finish", killed)
+        with pytest.raises(RuntimeError):
+            await credentials.create_once(services, owner, body, "form-1")
+    clock.advance(milliseconds=LEASE)
+    made = await credentials.create_once(services, owner, body, "form-1")
+    assert isinstance(made, KeyCreated)
+    assert await credentials.create_once(services, owner, body, "form-1") == made.client_id
+    async with services.storage.read() as session:
+        assert (await session.execute(select(keys.c.client_id))).scalars().all() == [made.client_id]

@@ -26,7 +26,7 @@ from profilesvc.storage.users import UserState
 _END_OF_TIME = 253_402_300_800_000  # the first millisecond of the year 10000, which RFC 3339 cannot write
 
 
-async def create(services: Services, caller: Caller, body: KeyCreate) -> KeyCreated:
+async def create(services: Services, caller: Caller, body: KeyCreate, claim: Claim | None = None) -> KeyCreated:
     """Create a key for one of the caller's locations and return its secret, which cannot be read again.
 
     Raises:
@@ -43,7 +43,7 @@ async def create(services: Services, caller: Caller, body: KeyCreate) -> KeyCrea
         if business is None:
             raise missing("business or location")
         owner = await _assign_location(services, session, caller, body)
-        client_id = await _free_client_id(session, caller.owner_id, new.created_at, new.name)
+        client_id = await _free_client_id(session, new, claim)
         new = new._replace(client_id=client_id, billing_version=owner.billing_version)
         key_id = await keys.add(session, new, secret_digest(secret, services.pepper))
         await audit.record(services, session, "key.created", caller.owner_id, key_id, location=new.location_name)
@@ -83,12 +83,8 @@ async def create_once(services: Services, caller: Caller, body: KeyCreate, form:
     made: list[KeyCreated] = []
 
     async def run(claim: Claim | None) -> Rendered:
-        made.append(await create(services, caller, body))
-        client_id = made[0].client_id
-        if claim is not None:
-            async with services.storage.write() as session:
-                await claim.finish(session, 201, client_id.encode())
-        return Rendered(client_id.encode())
+        made.append(await create(services, caller, body, claim))
+        return Rendered(made[0].client_id.encode())
 
     done = await run_once(services, caller, ("keys", location), IdempotencyKey(form, "form"), run)
     return made[0] if made else done.data.decode()
@@ -164,10 +160,17 @@ async def _assign_location(services: Services, session: AsyncSession, caller: Ca
     return owner
 
 
-async def _free_client_id(session: AsyncSession, owner_id: int, now: int, name: str) -> str:
-    """Return a free id, because two keys of the same name may be created in the same millisecond."""
-    while await keys.client_id_taken(session, candidate := new_client_id(owner_id, now, name)):
+async def _free_client_id(session: AsyncSession, new: NewKey, claim: Claim | None) -> str:
+    """Return a free id, because two keys of the same name may be created in the same millisecond.
+
+    It is the response of the claim, because the secret is not stored. A crash leaves both, the key and the response, or
+    neither.
+    """
+    now = new.created_at
+    while await keys.client_id_taken(session, candidate := new_client_id(new.owner_id, now, new.name)):
         now += 1
+    if claim is not None:
+        await claim.finish(session, 201, candidate.encode())
     return candidate
 
 
