@@ -69,6 +69,9 @@ async def test_A157_an_endpoint_is_used_once(alice: httpx.AsyncClient, as_user: 
     for same in (URL, "HTTPS://HOOKS.example:443/profiles"):
         expected = ("url", "is used by another of your webhooks")
         assert await problem(await alice.post(WEBHOOKS, json={"url": same})) == expected
+    await create(alice, "https://[2606:4700:4700::1111]/profiles")
+    for same in ("https://[2606:4700:4700:0:0:0:0:1111]/profiles", "https://[2606:4700:4700:0::1111]:443/profiles"):
+        assert (await problem(await alice.post(WEBHOOKS, json={"url": same})))[0] == "url"
     other = await create(alice, f"{URL}/2")
     response = await alice.patch(f"{WEBHOOKS}/{other['id']}", json={"url": URL})
     assert await problem(response) == ("url", "is used by another of your webhooks")

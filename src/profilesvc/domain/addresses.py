@@ -91,7 +91,7 @@ def parse_target(url: str, *, allow_private: bool) -> Target:
     _check_form(parts, allow_private=allow_private)
     target = Target(
         parts.scheme,
-        (parts.hostname or "").rstrip("."),
+        _usual(parts.hostname or ""),
         _PORTS[parts.scheme] if port is None else port,
         (parts.path or "/") + (f"?{parts.query}" if parts.query else ""),
     )
@@ -99,6 +99,14 @@ def parse_target(url: str, *, allow_private: bool) -> Target:
         raise ValueError("must have port 443 or a port above 1023")
     _check_host(target.host, is_bracketed="[" in parts.netloc, allow_private=allow_private)
     return target
+
+
+def _usual(host: str) -> str:
+    """Return the usual form of a host, which for an IPv6 address is the shortest one."""
+    try:
+        return str(ipaddress.IPv6Address(host))
+    except ValueError:
+        return host.rstrip(".")
 
 
 def _check_form(parts: SplitResult, *, allow_private: bool) -> None:
