@@ -306,5 +306,5 @@ def test_one_of_several_hosts_is_a_standby(database: str) -> None:
 
 
 def test_a_replica_needs_postgres(database: str, tmp_path: Path) -> None:
-    with pytest.raises(ValidationError, match="DATABASE_REPLICA_URL needs PostgreSQL"):
+    with pytest.raises(ValidationError, match="must both be URLs of PostgreSQL"):
         make_settings(tmp_path, "", database_replica_url="postgresql+asyncpg://user@host/name")
