@@ -84,7 +84,7 @@ fuzz: $(DEV) ## run the long tests: token mutation, Schemathesis, races, crashes
 	PROFILESVC_FUZZ=1 $(BIN)/pytest -q -m 'fuzz or long' $(PARALLEL)
 	@$(MAKE) --no-print-directory failover ROUNDS=50
 
-# All tests share the processes, so they run one after another: about half an hour.
+# All tests share the processes, so they run one after another: 10 to 15 minutes.
 WORKERS ?= 4
 deployed: $(DEV) ## run the API tests against WORKERS=4 processes on PostgreSQL behind one port
 	PROFILESVC_DEPLOYED=$(WORKERS) $(BIN)/pytest -q -rs tests/api tests/identity tests/dashboard

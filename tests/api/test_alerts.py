@@ -11,7 +11,7 @@ import httpx
 import pytest
 from sqlalchemy import select, update
 
-from conftest import START, AsService, AsUser
+from conftest import ON_ONE_DATABASE, START, AsService, AsUser
 from profilesvc.delivery.mail import MailSender
 from profilesvc.delivery.senders import Attempt, Due, Failed, Outcome, Retry
 from profilesvc.delivery.smtp import Mailer, Unsent
@@ -178,6 +178,7 @@ class TestASilentSite:
         await passing(hours=23)
         assert len(box.subjects) == (0 if is_back else 1)
 
+    @ON_ONE_DATABASE
     async def test_is_repeated_daily_for_months(
         self, alice: httpx.AsyncClient, plugin: Site, box: Box, services: Services, days: Days
     ) -> None:

@@ -356,7 +356,6 @@ class AuditRow(Table, table=True):
 
 
 TENANTS = frozenset(metadata.tables) - frozenset(DIRECTORIES) - REFERENCES  # by `owner_id`, and `users` by its `id`
-
 OWNER = bindparam("owner_id", type_=BigInteger)  # the owner in prepared statements
 
 # The same tables for queries that select columns; reads never build entities.
