@@ -1,7 +1,6 @@
 """The dashboard's blueprint: its pages, static files and headers."""
 
 from pathlib import Path
-from typing import Any, cast
 
 from quart import Blueprint, Response, current_app, request
 
@@ -54,7 +53,7 @@ _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=ut
 
 def _page_of(path: str) -> str | None:
     """Return the page of an action, because a browser may request the address of a form that was sent."""
-    urls = current_app.create_url_adapter(cast(Any, request))
+    urls = current_app.create_url_adapter(request)
     assert urls is not None, "there is a request"
     if not urls.test(path, "POST"):
         return None

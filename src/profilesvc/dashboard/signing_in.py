@@ -5,7 +5,7 @@ import hmac
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import cast
 from urllib.parse import urlsplit
 
 import httpx
@@ -150,7 +150,7 @@ class Provider:
         if self.services.settings.identity.issuer:
             return None
         app = current_app._get_current_object()  # type: ignore[attr-defined]
-        return httpx.ASGITransport(app=cast(Any, app))
+        return httpx.ASGITransport(app=app)
 
     @property
     def _client_id(self) -> str:
