@@ -177,15 +177,10 @@ _MOVED = {"target": "https://b.example", "target_digest": "webhook https://b.exa
 _ENABLED = {"disabled_at": None, "failing_since": None}
 
 
-@pytest.mark.parametrize(
-    ("outcome", "changed"),
-    [(lambda due: Failed(Attempt(due.now, 410), "gone"), _MOVED), (retry, _MOVED), (retry, _ENABLED)],
-    ids=["gone, of the old URL", "a failure of the old URL", "a failure from before it was enabled"],
-)
-async def test_a_late_response_does_not_disable_a_channel_that_was_changed(
-    services: Services, outcome: Callable[[Due], Outcome], changed: dict[str, Any]
-) -> None:
-    number = await channel(services, failing_since=services.clock.now() - 6 * DAY)
+async def changed_while_sending(
+    services: Services, number: int, outcome: Callable[[Due], Outcome], changed: dict[str, Any]
+) -> channels.Channel:
+    """The channel after a call to it, during which it was changed."""
     await happen(services)
     sending = Sending(outcome)
     sending.release.clear()
@@ -198,6 +193,19 @@ async def test_a_late_response_does_not_disable_a_channel_that_was_changed(
     async with services.storage.read() as session:
         found = await channels.find(session, 1, number, ["webhook"])
     assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("outcome", "changed"),
+    [(lambda due: Failed(Attempt(due.now, 410), "gone"), _MOVED), (retry, _MOVED), (retry, _ENABLED)],
+    ids=["gone, of the old URL", "a failure of the old URL", "a failure from before it was enabled"],
+)
+async def test_a_late_response_does_not_disable_a_channel_that_was_changed(
+    services: Services, outcome: Callable[[Due], Outcome], changed: dict[str, Any]
+) -> None:
+    number = await channel(services, failing_since=services.clock.now() - 6 * DAY)
+    found = await changed_while_sending(services, number, outcome, changed)
     assert (found.disabled_at, found.disabled_reason) == (None, None)
     if changed is _MOVED:
         assert found.failing_since is None
@@ -205,18 +213,7 @@ async def test_a_late_response_does_not_disable_a_channel_that_was_changed(
 
 async def test_a_late_success_of_the_old_url_says_nothing_about_the_new_one(services: Services) -> None:
     number = await channel(services, failing_since=services.clock.now() - DAY)
-    await happen(services)
-    sending = Sending(delivered)
-    sending.release.clear()
-    worker = Worker(services, {"webhook": sending})
-    await worker.run_round()
-    async with services.storage.write() as session:
-        await channels.change(session, 1, number, **{**_MOVED, "failing_since": 7})
-    sending.release.set()
-    await worker.settle()
-    async with services.storage.read() as session:
-        found = await channels.find(session, 1, number, ["webhook"])
-    assert found is not None
+    found = await changed_while_sending(services, number, delivered, _MOVED | {"failing_since": 7})
     assert found.failing_since == 7
 
 

@@ -99,28 +99,29 @@ def client_address(peer: str | None, forwarded_for: list[str], trusted_hops: int
     entries = [entry.strip() for header in forwarded_for for entry in header.split(",")]
     if len(entries) < trusted_hops:
         return _normal(peer)
-    entry = entries[-trusted_hops]
-    with_port = _WITH_PORT.match(entry)
-    return _normal(with_port[1] if with_port else entry) or _normal(peer)
+    return _normal(entries[-trusted_hops]) or _normal(peer)
 
 
 @lru_cache(_CACHED)
 def _normal(text: str | None) -> str | None:
-    """Return an address in canonical form; an IPv4 address written as IPv6 becomes IPv4."""
+    """Return an address in canonical form, without a port; an IPv4 address written as IPv6 becomes IPv4."""
+    text = text or ""
+    if with_port := _WITH_PORT.match(text):
+        text = with_port[1]
     try:
-        address = ip_address((text or "").strip("[]"))
+        address = ip_address(text.strip("[]"))
     except ValueError:
         return None
     mapped = getattr(address, "ipv4_mapped", None)
     return str(mapped or address)
 
 
-@lru_cache(_CACHED)
 def ip_prefix(address: str | None) -> str | None:
     """Return the network of an address as it is stored: the /24, or the /48 of IPv6."""
     return None if address is None else network(address, 24, 48)
 
 
+@lru_cache(_CACHED)
 def network(address: str, v4_bits: int, v6_bits: int) -> str:
     """Return the network of an address in CIDR notation."""
     bits = v4_bits if ip_address(address).version == 4 else v6_bits
