@@ -337,7 +337,8 @@ def redis_cluster() -> Iterator["RedisCluster"]:
     cluster.stop()
 
 
-# For a long test of what no database can change; `make deployed` runs it on PostgreSQL all the same.
+# For what no database can change, where the test is long or has many cases: a rejected body, a page of texts.
+# `make deployed` runs it on PostgreSQL all the same.
 ON_ONE_DATABASE = pytest.mark.parametrize("database", ["sqlite"])
 _POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
 

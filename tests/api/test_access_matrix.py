@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from conftest import AsService, make_settings
+from conftest import ON_ONE_DATABASE, AsService, make_settings
 from profilesvc.bootstrap import create_app
 from profilesvc.domain.time import DAY
 from profilesvc.services import keys as key_service
@@ -250,6 +250,7 @@ def test_every_route_has_one_row(tmp_path: Path) -> None:
     assert len(list(cells())) >= 800
 
 
+@ON_ONE_DATABASE
 async def test_every_response_is_the_one_of_the_policy(
     http: httpx.AsyncClient, callers: dict[str, str | None], services: Services
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from conftest import AsService
+from conftest import ON_ONE_DATABASE, AsService
 from profilesvc.contract.tokens import RefreshGrant
 from profilesvc.database.engine import Storage
 from profilesvc.domain.errors import ServiceError
@@ -87,6 +87,7 @@ async def test_no_confusion_of_access_and_refresh_tokens_is_accepted(
         (POSTS, b'{"summary":"x","media":[%s]}' % b",".join([b"{}"] * 80_000)),
     ],
 )
+@ON_ONE_DATABASE
 async def test_A102_many_small_values_do_not_delay_other_callers(plugin: Site, path: str, body: bytes) -> None:
     took = []
     for _ in range(3):  # what else the process does now and then is not this request's

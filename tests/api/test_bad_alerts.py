@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from conftest import AsUser
+from conftest import ON_ONE_DATABASE, AsUser
 from profilesvc.contract.alerts import MAX_ALERTS
 from profilesvc.domain.time import DAY, FrozenClock
 from profilesvc.services import alerts
@@ -38,6 +38,7 @@ async def rejected(client: httpx.AsyncClient, body: Any, method: str = "POST", p
         "=?utf-8?q?a=0d=0aBcc=3a_c=40example.net?=@example.com",
     ],
 )
+@ON_ONE_DATABASE
 async def test_A163_an_address_is_one_mailbox(alice: httpx.AsyncClient, address: Any) -> None:
     assert await rejected(alice, {"address": address}) == ["address"]
     assert assert_ok(await alice.get(ALERTS))["alerts"] == []
@@ -65,6 +66,7 @@ async def test_A163_an_address_is_one_mailbox(alice: httpx.AsyncClient, address:
         ({"reminder": True}, "reminder"),
     ],
 )
+@ON_ONE_DATABASE
 async def test_A164_a_setting_is_checked(alice: httpx.AsyncClient, body: dict[str, Any], field: str) -> None:
     assert await rejected(alice, body) == [field]
     made = await add(alice)
@@ -141,6 +143,7 @@ async def test_A168_a_forged_link_changes_nothing(
         ({"grace": 60}, "grace"),
     ],
 )
+@ON_ONE_DATABASE
 async def test_A169_the_alerts_of_a_key_are_checked(
     alice: httpx.AsyncClient, as_user: AsUser, plugin: Site, body: dict[str, Any], field: str
 ) -> None:
@@ -162,6 +165,7 @@ async def test_A169_the_alerts_of_a_key_are_checked(
         ("types[]", "key.rolled"),
     ],
 )
+@ON_ONE_DATABASE
 async def test_A170_the_query_of_events_is_checked(alice: httpx.AsyncClient, name: str, value: str) -> None:
     response = await alice.get(EVENTS, params={name: value})
     named = fields(assert_error(response, 400, "VALIDATION_ERROR"))

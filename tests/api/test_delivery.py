@@ -8,7 +8,7 @@ import httpx
 import pytest
 from quart import Response
 
-from conftest import AsService, Dial
+from conftest import ON_ONE_DATABASE, AsService, Dial
 from profilesvc.api.caching import negotiated, tag_of
 from support.api import Site, assert_error, assert_ok
 from support.posts import PATH, PIER
@@ -39,6 +39,7 @@ async def raw(http: httpx.AsyncClient, path: str, method: str = "GET", **headers
 
 
 @pytest.mark.parametrize("path", TAGGED)
+@ON_ONE_DATABASE
 async def test_is_not_sent_again_while_it_is_unchanged(alice: httpx.AsyncClient, path: str) -> None:
     first = await alice.get(path)
     tag = first.headers["etag"]
@@ -85,6 +86,7 @@ async def test_a_condition_is_counted_like_any_request(alice: httpx.AsyncClient,
 
 
 @pytest.mark.parametrize("path", [f"{PATH}?locationId=111", LOCATIONS, "/openapi.json", "/docs/swagger-ui.css"])
+@ON_ONE_DATABASE
 async def test_is_compressed_for_clients_that_accept_gzip(alice: httpx.AsyncClient, path: str) -> None:
     plain, body = await raw(alice, path, **PLAIN)
     assert "content-encoding" not in plain.headers
@@ -114,6 +116,7 @@ async def test_is_compressed_for_clients_that_accept_gzip(alice: httpx.AsyncClie
         ("gzip;q=x", False),
     ],
 )
+@ON_ONE_DATABASE
 async def test_the_caller_chooses_the_coding(http: httpx.AsyncClient, accepted: str, is_packed: bool) -> None:
     response, _ = await raw(http, "/openapi.json", **{"Accept-Encoding": accepted})
     assert ("content-encoding" in response.headers) is is_packed

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from sqlalchemy import insert, select
 
-from conftest import AsUser
+from conftest import ON_ONE_DATABASE, AsUser
 from profilesvc.contract.alerts import DAILY
 from profilesvc.contract.events import SyncSwitchChanged
 from profilesvc.contract.keys import KeyRoll
@@ -66,6 +66,7 @@ class TestLog:
     @pytest.mark.parametrize(
         ("name", "value"), [("types", "key.lost"), ("types", ""), ("after", "7"), ("after", "evt_1_x"), ("limit", "0")]
     )
+    @ON_ONE_DATABASE
     async def test_rejects_what_it_does_not_know(self, alice: httpx.AsyncClient, name: str, value: str) -> None:
         response = await alice.get(EVENTS, params={name: value})
         assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == [name]

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from conftest import Change
+from conftest import ON_ONE_DATABASE, Change
 from profilesvc.api.guard import RequestGuard
 from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.server.scope import BEFORE
@@ -36,6 +36,7 @@ class TestCrash:
         assert "s3cret" not in caplog.text
 
     @pytest.mark.parametrize("error", [ValueError("x"), KeyError("x"), RecursionError(), MemoryError(), TypeError("x")])
+    @ON_ONE_DATABASE
     async def test_of_any_kind(
         self, change: Change, everywhere: httpx.AsyncClient, plugin: Site, error: Exception
     ) -> None:

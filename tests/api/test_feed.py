@@ -206,7 +206,7 @@ class TestTheBudget:
         pushing: Emulator,
     ) -> None:
         """Of as many locations: 300 calls in any minute, and in the end all are read."""
-        wanted = effort(400, 1000)
+        wanted = effort(320, 1000)
         await _many_locations(services, emulator, wanted)
         await google_edits(emulator, "x")
         (sent,) = await pushes(emulator)

@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from conftest import BASE_URL, Change
+from conftest import BASE_URL, ON_ONE_DATABASE, Change
 from profilesvc.services.context import Services
 from support.api import assert_error
 from support.repository import DOCS, anchors
@@ -36,6 +36,7 @@ async def test_serves_the_files_of_the_site(http: httpx.AsyncClient, folder: Pat
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
+@ON_ONE_DATABASE
 async def test_serves_nothing_else(http: httpx.AsyncClient, folder: Path, name: str) -> None:
     response = await http.get(f"/guides/{name}")
     assert response.status_code == 404

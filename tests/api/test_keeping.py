@@ -7,7 +7,7 @@ import httpx
 import pytest
 from quart import Quart
 
-from conftest import AsService, Dial
+from conftest import ON_ONE_DATABASE, AsService, Dial
 from support.api import assert_error, assert_ok
 
 LOCATIONS = "/api/v1/external-business/locations"
@@ -59,6 +59,7 @@ def paths(app: Quart) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("caller", ["nobody", "owner", "key"])
+@ON_ONE_DATABASE
 async def test_only_public_responses_may_be_cached_by_proxies(
     app: Quart, dial: Dial, alice: httpx.AsyncClient, as_service: AsService, caller: str
 ) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from conftest import AsUser
+from conftest import ON_ONE_DATABASE, AsUser
 from support.api import BOB, Site, assert_error, assert_ok, fields
 
 
@@ -35,6 +35,7 @@ async def test_each_field_is_changed_alone(alice: httpx.AsyncClient, plugin: Sit
         ({"grace": 60}, "grace"),
     ],
 )
+@ON_ONE_DATABASE
 async def test_other_values_are_rejected(
     alice: httpx.AsyncClient, plugin: Site, body: dict[str, Any], field: str
 ) -> None:

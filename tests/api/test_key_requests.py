@@ -7,7 +7,7 @@ import httpx
 import pytest
 from quart import Quart
 
-from conftest import AsService, AsUser, Dial, client_of
+from conftest import ON_ONE_DATABASE, AsService, AsUser, Dial, client_of
 from profilesvc.contract.names import is_documented
 from profilesvc.domain.time import DAY, FrozenClock
 from profilesvc.services import keys as key_service
@@ -292,6 +292,7 @@ class TestPages:
         ["days=0", "days=x", "days=1&days=2", "limit=0", "errors_only=yes", "before=x", "before=1-", "before=1-zz",
          "before=" + "9" * 16 + "-0", "errorsOnly=&errors_only=TRUE", "before=1%00-0", "limit=%EF%BC%91"],
     )  # fmt: skip
+    @ON_ONE_DATABASE
     async def test_bad_values_are_rejected(self, alice: httpx.AsyncClient, plugin: Site, query: str) -> None:
         assert_error(await alice.get(f"{path(plugin)}?{query}"), 400, "VALIDATION_ERROR")
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from sqlalchemy import insert, select, text
 
-from conftest import AsService, AsUser
+from conftest import ON_ONE_DATABASE, AsService, AsUser
 from profilesvc.domain.time import FrozenClock
 from profilesvc.services.context import Services
 from profilesvc.storage.keys import listing_query
@@ -120,6 +120,7 @@ class TestCreate:
             ({"name": "a\x00b"}, "name"),
         ],
     )
+    @ON_ONE_DATABASE
     async def test_names_the_invalid_field(self, alice: httpx.AsyncClient, members: dict[str, Any], field: str) -> None:
         details = assert_error(await alice.post(PATH, json=body(**members)), 400, "VALIDATION_ERROR")
         assert fields(details) == [field]
@@ -234,6 +235,7 @@ class TestList:
                 assert "SCAN keys" not in plan
 
     @pytest.mark.parametrize("query", [{"limit": "0"}, {"limit": "x"}, {"before": "x"}, {"before": "9" * 19}])
+    @ON_ONE_DATABASE
     async def test_rejects_an_invalid_page(self, alice: httpx.AsyncClient, query: dict[str, str]) -> None:
         details = assert_error(await alice.get(PATH, params=query), 400, "VALIDATION_ERROR")
         assert fields(details) == list(query)

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from conftest import AsService, AsUser, Change
+from conftest import ON_ONE_DATABASE, AsService, AsUser, Change
 from profilesvc.domain.plans import Catalogue
 from profilesvc.domain.rates import Window
 from profilesvc.domain.time import FrozenClock
@@ -99,6 +99,7 @@ RATES = [name for name in LimitSettings.model_fields if name not in ("enabled", 
 
 
 @pytest.mark.parametrize("setting", RATES)
+@ON_ONE_DATABASE
 async def test_A151_a_rejection_has_the_time_of_the_next_grant(
     setting: str, http: httpx.AsyncClient, alice: httpx.AsyncClient, plugin: Site, limited: Limited, clock: FrozenClock
 ) -> None:

@@ -7,6 +7,7 @@ import httpx
 import pytest
 from quart import Quart
 
+from conftest import ON_ONE_DATABASE
 from support.api import Site
 from support.fleet import in_process
 from support.oauth import (
@@ -79,6 +80,7 @@ def form_of(path: str, site: Site) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("path", ROUTES)
+@ON_ONE_DATABASE
 async def test_bodies_that_are_not_forms(http: httpx.AsyncClient, plugin: Site, path: str) -> None:
     for name, raw in NOT_A_FORM:
         for headers in (basic(plugin), {}):
@@ -87,6 +89,7 @@ async def test_bodies_that_are_not_forms(http: httpx.AsyncClient, plugin: Site, 
 
 
 @pytest.mark.parametrize("path", ROUTES)
+@ON_ONE_DATABASE
 async def test_A017_other_media_types(http: httpx.AsyncClient, plugin: Site, path: str) -> None:
     raw = b"grant_type=client_credentials&token=x"
     for media in ("application/json", "text/plain", "multipart/form-data; boundary=x", "", "application/xml", None):
@@ -99,6 +102,7 @@ async def test_A017_other_media_types(http: httpx.AsyncClient, plugin: Site, pat
 
 
 @pytest.mark.parametrize("path", ROUTES)
+@ON_ONE_DATABASE
 async def test_A090_sizes(http: httpx.AsyncClient, plugin: Site, path: str) -> None:
     start = b"grant_type=client_credentials&token=x&padding="
     headers = {**FORM, **basic(plugin)}
@@ -110,6 +114,7 @@ async def test_A090_sizes(http: httpx.AsyncClient, plugin: Site, path: str) -> N
 
 
 @pytest.mark.parametrize("path", ROUTES)
+@ON_ONE_DATABASE
 async def test_basic_garbage(http: httpx.AsyncClient, plugin: Site, path: str) -> None:
     form = form_of(path, plugin)
     for _, value in BASICS:
@@ -149,6 +154,7 @@ async def test_A081_A093_rejections_before_the_application(http: httpx.AsyncClie
         assert response.json()["error"] == "invalid_request"
 
 
+@ON_ONE_DATABASE
 async def test_random_forms_and_headers(app: Quart, http: httpx.AsyncClient, plugin: Site) -> None:
     """A thousand requests of pieces that each mean something to a parser."""
     chance = random.Random(6749)

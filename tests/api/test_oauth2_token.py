@@ -5,7 +5,7 @@ from urllib.parse import quote, quote_plus
 import httpx
 import pytest
 
-from conftest import AsService
+from conftest import ON_ONE_DATABASE, AsService
 from profilesvc.domain.time import FrozenClock
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
@@ -66,6 +66,7 @@ class TestClientCredentials:
             ("OFFLINE_ACCESS business.read", "business.read"),
         ],
     )
+    @ON_ONE_DATABASE
     async def test_scope_names_permissions(
         self, http: httpx.AsyncClient, plugin: Site, scope: str, granted: str
     ) -> None:

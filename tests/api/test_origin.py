@@ -303,6 +303,7 @@ class TestPreflight:
             (TOKEN, ["POST"]),
         ],
     )
+    @ON_ONE_DATABASE
     async def test_a_preflight_allows_the_methods_of_the_path(
         self, http: httpx.AsyncClient, site: Site, path: str, methods: list[str]
     ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from conftest import AsUser
+from conftest import ON_ONE_DATABASE, AsUser
 from profilesvc.services.context import Services
 from support.api import CAROL, Site, assert_error, assert_ok, fields
 from support.posts import PATH, PIER, calls, fail, names
@@ -54,6 +54,7 @@ class TestChange:
             ({"summary": "x" * 1501}, "summary"),
         ],
     )
+    @ON_ONE_DATABASE
     async def test_rejects_a_body_against_the_rules(
         self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, body: dict[str, Any], field: str
     ) -> None:

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from itsdangerous import Signer
 
-from conftest import AsService, AsUser
+from conftest import ON_ONE_DATABASE, AsService, AsUser
 from profilesvc.contract.posts import PostList
 from profilesvc.domain.time import FrozenClock
 from profilesvc.fixtures import load_world
@@ -126,6 +126,7 @@ class TestPaging:
         assert [post["name"] for post in listed["localPosts"]] == sorted((post["name"] for post in made), reverse=True)
 
     @pytest.mark.parametrize(("size", "count"), [(1, 1), (12, 12), (101, 12), (100000, 12)])
+    @ON_ONE_DATABASE
     async def test_clamps_the_page_size(self, alice: httpx.AsyncClient, size: int, count: int) -> None:
         assert len(await names(alice, pageSize=size)) == count
 
@@ -140,6 +141,7 @@ class TestPaging:
         assert len(await names(bob, **BIKES, pageSize=103)) == 100
 
     @pytest.mark.parametrize("size", ["0", "-1", "1.5", "ten", "1e2", "9999999999", ""])
+    @ON_ONE_DATABASE
     async def test_rejects_an_invalid_page_size(self, alice: httpx.AsyncClient, size: str) -> None:
         details = assert_error(await alice.get(PATH, params={**PIER, "pageSize": size}), 400, "VALIDATION_ERROR")
         assert fields(details) == ["pageSize"]
@@ -169,6 +171,7 @@ class TestPaging:
             assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == ["pageToken"]
 
     @pytest.mark.parametrize("location", [None, "", "locations/", "accounts/1/locations/2", "locations/1/localPosts/2"])
+    @ON_ONE_DATABASE
     async def test_rejects_an_invalid_location(self, alice: httpx.AsyncClient, location: str | None) -> None:
         query = {} if location is None else {"locationId": location}
         details = assert_error(await alice.get(PATH, params=query), 400, "VALIDATION_ERROR")

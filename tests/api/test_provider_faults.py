@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from conftest import AsUser
+from conftest import ON_ONE_DATABASE, AsUser
 from profilesvc.domain.time import FrozenClock
 from profilesvc.provider.breaker import COOL_DOWN_MS
 from profilesvc.settings import ProviderSettings, Settings
@@ -147,6 +147,7 @@ def check(response: httpx.Response, row: Row, told: Told) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
+@ON_ONE_DATABASE
 async def test_A142_a_fault_is_reported_in_time_and_has_no_later_effect(
     client: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock, fault: str
 ) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from conftest import AsService, AsUser, Change
+from conftest import ON_ONE_DATABASE, AsService, AsUser, Change
 from profilesvc.contract.provider.review import ReviewReply
 from profilesvc.contract.reviews import ReviewDetail, ReviewList
 from profilesvc.domain.time import FrozenClock
@@ -69,6 +69,7 @@ class TestList:
         assert_error(await alice.get(PATH, params=reordered), 400, "VALIDATION_ERROR")
 
     @pytest.mark.parametrize(("name", "bad"), [("pageSize", "0"), ("orderBy", "mood"), ("locationId", "a b")])
+    @ON_ONE_DATABASE
     async def test_rejects_a_bad_query(self, alice: httpx.AsyncClient, name: str, bad: str) -> None:
         response = await alice.get(PATH, params={**PIER, name: bad})
         assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == [name]
@@ -94,6 +95,7 @@ class TestOne:
     @pytest.mark.parametrize(
         "name", ["a b", "1;2", "%00", "x" * 201, "locations/112/reviews/1", "accounts/1/locations/111/reviews/1"]
     )
+    @ON_ONE_DATABASE
     async def test_rejects_an_invalid_name(self, alice: httpx.AsyncClient, name: str) -> None:
         details = assert_error(await alice.get(f"{PATH}/{name}", params=PIER), 400, "VALIDATION_ERROR")
         assert fields(details) == ["reviewId"]
@@ -143,6 +145,7 @@ class TestReply:
             ({"colour": {"deep": 1}}, ["colour", "comment"]),
         ],
     )
+    @ON_ONE_DATABASE
     async def test_rejects_a_body_against_the_rules(
         self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, body: dict[str, Any], wrong: list[str]
     ) -> None:

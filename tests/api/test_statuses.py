@@ -8,7 +8,7 @@ import pytest
 from quart import Quart
 from sqlalchemy import update
 
-from conftest import AsService, Change
+from conftest import ON_ONE_DATABASE, AsService, Change
 from profilesvc.api import request as request_body
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
@@ -166,6 +166,7 @@ async def too_many(surface: Surface, change: Change) -> None:
 
 
 @pytest.mark.slow
+@ON_ONE_DATABASE
 async def test_every_documented_status_occurs_and_fits_its_schema(
     surface: Surface,
     emulator: httpx.AsyncClient,

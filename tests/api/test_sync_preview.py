@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from conftest import AsService, AsUser
+from conftest import ON_ONE_DATABASE, AsService, AsUser
 from support.api import CAROL, Site, assert_error, assert_ok, fields
 
 PATH = "/api/v1/sync/111"
@@ -55,6 +55,7 @@ async def test_names_the_plan_as_the_reason(as_user: AsUser) -> None:
 
 
 @pytest.mark.parametrize("value", ["yes", "1", "", "TRUE"])
+@ON_ONE_DATABASE
 async def test_rejects_another_value(plugin: Site, value: str) -> None:
     details = assert_error(
         await plugin.http.post(PATH, params={"validateOnly": value}, json={"title": "x"}), 400, "VALIDATION_ERROR"
@@ -63,6 +64,7 @@ async def test_rejects_another_value(plugin: Site, value: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["validateonly", "ValidateOnly", "validate_only"])
+@ON_ONE_DATABASE
 async def test_a_misspelt_dry_run_is_not_a_sync(plugin: Site, name: str) -> None:
     answer = await plugin.http.post(PATH, params={name: "true"}, json={"title": "x"})
     assert fields(assert_error(answer, 400, "VALIDATION_ERROR")) == [name]

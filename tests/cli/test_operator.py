@@ -6,7 +6,7 @@ import httpx
 import pytest
 from sqlalchemy import update
 
-from conftest import AsService, AsUser
+from conftest import ON_ONE_DATABASE, AsService, AsUser
 from profilesvc.contract.keys import KeyListQuery
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import FrozenClock
@@ -44,10 +44,12 @@ class TestUsers:
     @pytest.mark.parametrize(
         "email", ["", "zoe", "@example.com", "zoe@", "zoe@host", "a b@c.de", "a@b@c.de", "a\n@b.c"]
     )
+    @ON_ONE_DATABASE
     async def test_a_bad_address_is_rejected(self, services: Services, email: str) -> None:
         assert (await refusal(operator.add_user(services, email))).startswith("VALIDATION_ERROR")
 
     @pytest.mark.parametrize("name", ["", "  ", "x" * 201, "a\x00b", "\udcff"])
+    @ON_ONE_DATABASE
     async def test_a_bad_name_is_rejected(self, services: Services, name: str) -> None:
         assert (await refusal(operator.add_user(services, "zoe@example.com", name))).startswith("VALIDATION_ERROR")
 

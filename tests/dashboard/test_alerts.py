@@ -8,7 +8,7 @@ import httpx
 import pytest
 from sqlalchemy import update
 
-from conftest import AsService, Change
+from conftest import ON_ONE_DATABASE, AsService, Change
 from profilesvc.contract.alerts import DAILY, IMMEDIATE
 from profilesvc.delivery.mail import MailSender
 from profilesvc.delivery.smtp import Mailer
@@ -113,6 +113,7 @@ async def test_a_link_that_was_not_used_can_be_sent_again(alice_there: Browser, 
 
 
 @pytest.mark.parametrize(("typed", "said"), [("no address", "Address:"), ("", "Address:"), (ALICE, "is used by")])
+@ON_ONE_DATABASE
 async def test_a_rejected_address_stays_in_its_form(alice_there: Browser, typed: str, said: str) -> None:
     await switched_on(alice_there)
     await alice_there.send("/alerts", 400, address=typed)
@@ -168,6 +169,7 @@ async def test_the_settings_are_shown_and_changed(alice_there: Browser, alice: h
         ({"time_zone": "Mars/Olympus"}, "Time zone: must be a time zone"),
     ],
 )
+@ON_ONE_DATABASE
 async def test_wrong_settings_stay_in_the_form(alice_there: Browser, changes: dict[str, str], said: str) -> None:
     path = await switched_on(alice_there)
     await alice_there.open(path)

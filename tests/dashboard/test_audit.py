@@ -6,7 +6,7 @@ import io
 import httpx
 import pytest
 
-from conftest import AsService
+from conftest import ON_ONE_DATABASE, AsService
 from profilesvc.dashboard.exports import cell
 from profilesvc.domain.time import FrozenClock
 from profilesvc.services.context import Services
@@ -149,6 +149,7 @@ def test_no_cell_of_a_file_that_is_read_by_semicolons_is_a_formula() -> None:
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t1", "\r1", "  =1", "\N{FULLWIDTH EQUALS SIGN}1"])
+@ON_ONE_DATABASE
 async def test_formulas_stay_text(alice_there: Browser, as_service: AsService, text: str) -> None:
     assert cell(text) == f"'{text}"
     if text.isprintable() and text == text.strip():

@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
+from conftest import ON_ONE_DATABASE
 from profilesvc.domain.time import DAY, FrozenClock
 from profilesvc.operations import publishing
 from profilesvc.services import posts
@@ -161,6 +162,7 @@ async def test_many_posts_of_one_owner_do_not_delay_those_of_others(
         ({"zone": "../../etc/passwd"}, "zone"),
     ],
 )
+@ON_ONE_DATABASE
 async def test_a_wrong_time_is_shown_at_its_field(alice_there: Browser, changes: dict[str, str], field: str) -> None:
     await alice_there.open(f"{SITE}/posts")
     page = await alice_there.send("/posts", 400, **{"summary": "Typed", **LATER, **changes})

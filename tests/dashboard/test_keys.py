@@ -8,7 +8,7 @@ import httpx
 import pytest
 from sqlalchemy import insert, select, update
 
-from conftest import AsService
+from conftest import ON_ONE_DATABASE, AsService
 from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import operator
 from profilesvc.services import keys
@@ -74,6 +74,7 @@ async def test_a_key_form_that_failed_may_be_corrected(alice_there: Browser) -> 
         ({"expires_on": "2020-01-01"}, 400, "Valid until: must be in the future"),
     ],
 )
+@ON_ONE_DATABASE
 async def test_an_error_is_shown_in_the_form_with_the_users_input(
     alice_there: Browser, changes: dict[str, Any], status: int, said: str
 ) -> None:
@@ -241,6 +242,7 @@ async def test_all_problems_of_a_form_are_shown_at_the_top_and_at_their_fields(
 
 
 @pytest.mark.parametrize("action", ["deactivate", "roll", "badge"])
+@ON_ONE_DATABASE
 async def test_irreversible_actions_need_a_confirmation(
     alice_there: Browser, http: httpx.AsyncClient, action: str
 ) -> None:

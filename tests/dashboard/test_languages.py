@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from conftest import AsService, Dial
+from conftest import ON_ONE_DATABASE, AsService, Dial
 from support.api import ALICE, assert_ok
 from support.dashboard_browser import Browser
 from support.dashboard_pages import PAGES, PUBLIC
@@ -48,6 +48,7 @@ async def test_a_selected_language_stays_and_leads_back(alice_there: Browser, vi
 
 
 @pytest.mark.parametrize("value", ["fr", "", "../../x", "de\r\nX-Made: up", "<b>", "x" * 5000])
+@ON_ONE_DATABASE
 async def test_a_made_up_language_is_ignored(alice_there: Browser, value: str) -> None:
     await alice_there.open("/dashboard")
     await alice_there.send("/language", language=value)

@@ -3,6 +3,7 @@
 import httpx
 import pytest
 
+from conftest import ON_ONE_DATABASE
 from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import publishing
 from profilesvc.services.context import Services
@@ -154,6 +155,7 @@ async def test_the_calendar_has_the_days_of_a_zone(
 
 
 @pytest.mark.parametrize("month", ["2026-13", "x", "99999-01", "0001-01"])
+@ON_ONE_DATABASE
 async def test_a_wrong_month_is_an_error_of_ours(alice_there: Browser, month: str) -> None:
     page = await alice_there.open(f"{SITE}/calendar?month={month}", 400)
     assert "must be a month" in page.text

@@ -8,6 +8,7 @@ import httpx
 import pytest
 from sqlalchemy import func, select
 
+from conftest import ON_ONE_DATABASE
 from profilesvc.domain.photos import media_type
 from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import housekeeping, operator
@@ -91,6 +92,7 @@ async def test_a_repeated_upload_does_not_shorten_the_time_of_a_draft(services: 
     ],
     ids=["svg", "small", "few bytes", "many bytes", "a phone", "broken"],
 )
+@ON_ONE_DATABASE
 async def test_a_photo_that_the_provider_would_refuse_is_not_stored(
     alice_there: Browser, content: bytes, problem: str
 ) -> None:

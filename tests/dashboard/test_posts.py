@@ -3,6 +3,7 @@
 import httpx
 import pytest
 
+from conftest import ON_ONE_DATABASE
 from support.api import Site, assert_ok
 from support.dashboard_browser import Browser
 
@@ -63,6 +64,7 @@ async def test_back_to_a_form_with_problems_is_possible(alice_there: Browser) ->
     ("action", "page"),
     [("/sites/111/posts/11101/delete", "/sites/111/posts"), ("/sites/111/switch", "/sites/111"), ("/sign-out", "")],
 )
+@ON_ONE_DATABASE
 async def test_the_address_of_an_action_shows_its_page(alice_there: Browser, action: str, page: str) -> None:
     answer: httpx.Response = await alice_there.http.get(f"/dashboard{action}")
     assert (answer.status_code, answer.headers["location"]) == (303, f"/dashboard{page}")

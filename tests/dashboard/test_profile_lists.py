@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
+from conftest import ON_ONE_DATABASE
 from support.api import Site, assert_ok
 from support.dashboard_browser import Browser
 from support.drive import calls, document, drift, fail, forget_calls, heal
@@ -158,6 +159,7 @@ async def test_a_price_is_shown_exactly_and_may_have_nulls(alice_there: Browser,
 
 
 @pytest.mark.parametrize("row", ["new" + "9" * 5000, "new\N{ARABIC-INDIC DIGIT THREE}", "new"])
+@ON_ONE_DATABASE
 async def test_a_row_that_no_page_has_is_ignored(alice_there: Browser, emulator: httpx.AsyncClient, row: str) -> None:
     await alice_there.open(PROFILE)
     await alice_there.send("/profile", **{f"serviceItems-{row}-name": "x"})
@@ -176,6 +178,7 @@ async def test_a_row_that_no_page_has_is_ignored(alice_there: Browser, emulator:
         ({"openingDate": "2019-13"}, "openingDate"),
     ],
 )
+@ON_ONE_DATABASE
 async def test_a_problem_is_next_to_its_field(
     alice_there: Browser, emulator: httpx.AsyncClient, changes: dict[str, str], field: str
 ) -> None:

@@ -5,7 +5,7 @@ import re
 import httpx
 import pytest
 
-from conftest import AsService
+from conftest import ON_ONE_DATABASE, AsService
 from profilesvc.services import keys, several
 from profilesvc.services.context import Services
 from support.api import BOB, Site, assert_ok
@@ -118,6 +118,7 @@ async def test_other_users_sites_and_unknown_ones_are_left_out(
 
 
 @pytest.mark.parametrize("query", ["", "?act=delete&site=111", "?act=%00"])
+@ON_ONE_DATABASE
 async def test_an_unknown_act_is_an_error(alice_there: Browser, query: str) -> None:
     await alice_there.open(f"{SELECTED}{query}", 400)
 

@@ -5,7 +5,7 @@ import pytest
 from itsdangerous import URLSafeSerializer
 from quart import Quart
 
-from conftest import BASE_URL
+from conftest import BASE_URL, ON_ONE_DATABASE
 from profilesvc.bootstrap import Runtime, create_app
 from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.domain.time import FrozenClock
@@ -66,6 +66,7 @@ async def test_a_visitor_signs_in_and_returns_to_the_page(visitor: Browser, path
         *("/dashboard?x=//evil", "/dashboard?\r\nX: y", "/dashboard?<b>", f"/dashboard?q={'x' * 2000}"),
     ],
 )
+@ON_ONE_DATABASE
 async def test_a_sign_in_ends_at_the_dashboard_and_nowhere_else(visitor: Browser, where: str) -> None:
     answer = await visitor.http.get("/dashboard/sign-in", params={"next": where})
     assert 'next=/dashboard"' in answer.text
@@ -83,6 +84,7 @@ async def test_a_response_in_another_browser_is_rejected(visitor: Browser, alice
 
 
 @pytest.mark.parametrize("change", [{"state": "x"}, {"iss": "https://evil.example"}, {"code": "x"}, {"code": None}])
+@ON_ONE_DATABASE
 async def test_a_changed_response_does_not_sign_in(visitor: Browser, change: dict[str, str | None]) -> None:
     page = await visitor.open("/dashboard/sign-in")
     await visitor.open(next(link for link in page.links if "/start" in link))
@@ -215,6 +217,7 @@ async def test_a_keys_token_is_no_session(visitor: Browser, plugin: Site) -> Non
         {"Sec-Fetch-Site": "same-site"},
     ],
 )
+@ON_ONE_DATABASE
 async def test_a_form_of_another_page_is_rejected(alice_there: Browser, headers: dict[str, str]) -> None:
     fields = alice_there.page.form("/sign-out")["fields"]
     answer = await alice_there.http.post("/dashboard/sign-out", data=fields, headers=headers)
@@ -224,6 +227,7 @@ async def test_a_form_of_another_page_is_rejected(alice_there: Browser, headers:
 
 
 @pytest.mark.parametrize("token", [None, "", "x", "ü", "0" * 64])
+@ON_ONE_DATABASE
 async def test_a_form_without_the_sessions_token_is_rejected(alice_there: Browser, token: str | None) -> None:
     await alice_there.send("/sign-out", 403, csrf=token)
     await alice_there.open("/dashboard")

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from conftest import AsService
+from conftest import ON_ONE_DATABASE, AsService
 from profilesvc.domain.time import FrozenClock
 from support.api import BOB, CAROL, Site, assert_ok
 from support.dashboard_browser import Browser, SignIn
@@ -236,6 +236,7 @@ async def test_pages_of_a_site_name_it(alice_there: Browser) -> None:
 
 
 @pytest.mark.parametrize("fault", ["too long", "refused", "away"])
+@ON_ONE_DATABASE
 async def test_a_rejected_reply_stays_in_its_form(
     alice_there: Browser, emulator: httpx.AsyncClient, fault: str
 ) -> None:
@@ -315,6 +316,7 @@ async def test_forms_and_buttons_of_a_list_have_names_of_their_own(alice_there: 
 
 
 @pytest.mark.parametrize("action", ["/sync", "/switch", "/verification"])
+@ON_ONE_DATABASE
 async def test_a_rejected_action_shows_its_page_again(
     alice_there: Browser, emulator: httpx.AsyncClient, clock: FrozenClock, action: str
 ) -> None:

@@ -5,7 +5,7 @@ from typing import Any, get_args
 import httpx
 import pytest
 
-from conftest import AsService
+from conftest import ON_ONE_DATABASE, AsService
 from profilesvc.contract.events import EVENT_TYPES, EventType, PublishedEvent, QuotaWarning
 from profilesvc.dashboard import event_words
 from profilesvc.domain.time import FrozenClock
@@ -104,6 +104,7 @@ async def test_events_below_many_of_other_sites_are_found(
 
 
 @pytest.mark.parametrize("before", ["0", "-1", "9223372036854775808"])
+@ON_ONE_DATABASE
 async def test_a_position_that_is_not_of_a_link_is_rejected(alice_there: Browser, before: str) -> None:
     await alice_there.open(f"{SITE}/events?before={before}", 400)
 

@@ -11,7 +11,7 @@ import pytest
 import time_machine
 from standardwebhooks import Webhook
 
-from conftest import Change
+from conftest import ON_ONE_DATABASE, Change
 from profilesvc.contract.events import QuotaWarning
 from profilesvc.delivery.senders import Attempt, Delivered, Due, Failed, Outcome, Retry
 from profilesvc.delivery.transport import Transport
@@ -104,6 +104,7 @@ async def test_a_chat_has_no_secret(alice_there: Browser) -> None:
         ({"format": "irc"}, "Format:"),
     ],
 )
+@ON_ONE_DATABASE
 async def test_a_rejected_webhook_stays_in_its_form(alice_there: Browser, changes: dict[str, Any], said: str) -> None:
     await alice_there.open(WEBHOOKS)
     page = await alice_there.send("/webhooks", 400, **{"url": URL, "description": "Typed", **changes})

@@ -5,6 +5,7 @@ import asyncio
 import httpx
 import pytest
 
+from conftest import ON_ONE_DATABASE
 from profilesvc.services import deletion
 from profilesvc.services.context import Services
 from profilesvc.settings import IdentitySettings, Settings
@@ -80,6 +81,7 @@ async def test_A036_a_used_email_address_is_not_linked(http: httpx.AsyncClient, 
         {"name": "\x00"},
     ],
 )
+@ON_ONE_DATABASE
 async def test_A036_claims_from_which_no_user_can_be_created(
     http: httpx.AsyncClient, services: Services, wrong: dict[str, object]
 ) -> None:

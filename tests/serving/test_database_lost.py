@@ -142,7 +142,7 @@ async def test_a_login_that_ends_is_a_503_and_one_line_until_it_is_back(
     finally:
         await asyncio.to_thread(role.run, mended)
     for _ in range(10):
-        later.seconds += 2  # since the last failure: what a round had begun before can fail in the loop
+        later.seconds += 2  # since the last failure: what a round started before can fail in the loop
         assert all(response.is_success for response in await calls())
         assert (await http.get("/readyz")).status_code == 200
         if len(logged(caplog)) > 2:
