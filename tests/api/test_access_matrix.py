@@ -250,6 +250,7 @@ def test_every_route_has_one_row(tmp_path: Path) -> None:
     assert len(list(cells())) >= 800
 
 
+@pytest.mark.slow
 @ON_ONE_DATABASE
 async def test_every_response_is_the_one_of_the_policy(
     http: httpx.AsyncClient, callers: dict[str, str | None], services: Services

@@ -157,6 +157,7 @@ class TestASilentSite:
         await passing(hours=26)
         assert len(box.subjects) == 3 + 2  # back, and offline again
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("is_back", [False, True], ids=["offline", "back"])
     @ON_ONE_DATABASE
     async def test_is_reported_when_a_snooze_of_months_ends(
@@ -181,6 +182,7 @@ class TestASilentSite:
         await passing(hours=23)
         assert len(box.subjects) == (0 if is_back else 1)
 
+    @pytest.mark.slow
     @ON_ONE_DATABASE
     async def test_is_repeated_daily_for_months(
         self, alice: httpx.AsyncClient, plugin: Site, box: Box, services: Services, days: Days

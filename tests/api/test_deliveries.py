@@ -241,6 +241,7 @@ async def test_a_channel_that_fails_has_room_for_one_call(services: Services) ->
     assert await round_of(Worker(services, {"webhook": Sending(retry)})) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite"])
 async def test_100_of_1000_receivers_hang_and_the_others_do_not_wait(services: Services) -> None:
     now, hanging = services.clock.now(), asyncio.Event()

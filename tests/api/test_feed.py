@@ -113,6 +113,7 @@ class TestAChange:
         await pass_time(services, clock)
         assert await published(services) == [("review.created", PIER)]
 
+    @pytest.mark.slow
     @pytest.mark.fuzz
     async def test_however_often_and_in_which_order_announced_becomes_one_event(
         self,

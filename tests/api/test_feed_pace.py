@@ -20,6 +20,7 @@ def settings(settings: Settings) -> Settings:
     return settings.model_copy(update={"notifications": FEED.model_copy(update={"reads_per_minute": 60})})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pages", [50, 200])
 async def test_reading_more_pages_than_a_minute_allows_is_paid_for(
     services: Services, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch, pages: int

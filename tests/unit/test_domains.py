@@ -152,6 +152,7 @@ def test_unicode_site_against_its_a_label() -> None:
     assert domain_allowed("anything.example", [], development=False)
 
 
+@pytest.mark.slow
 @given(st.text(max_size=40))
 def test_normal_form_is_stable_and_ascii(text: str) -> None:
     try:

@@ -28,6 +28,7 @@ def test_slug(name: str, slug: str) -> None:
     assert keys.slug(name) == slug
 
 
+@pytest.mark.slow
 @given(st.integers(1, 2**63 - 1), st.integers(0, 10**13), st.text(min_size=1, max_size=100))
 def test_every_client_id_is_in_the_grammar(user: int, now: int, name: str) -> None:
     assert keys.CLIENT_ID.match(keys.new_client_id(user, now, name))

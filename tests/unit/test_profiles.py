@@ -204,6 +204,7 @@ def test_a_body_merged_twice_is_a_body_merged_once(base: Document, body: Documen
 KEEPING = BODIES.map(lambda body: {name: member for name, member in body.items() if name != "serviceArea"})
 
 
+@pytest.mark.slow
 @settings(max_examples=effort(200, 10_000), suppress_health_check=[HealthCheck.too_slow])
 @given(current=CURRENT, bodies=st.lists(KEEPING, min_size=1, max_size=3), syncable=PLANS)
 def test_after_any_number_of_syncs_nothing_differs_and_the_last_one_repeated_changes_nothing(

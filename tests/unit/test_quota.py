@@ -67,6 +67,7 @@ def test_one_owner_may_use_all_of_it() -> None:
     simulate(story())
 
 
+@pytest.mark.slow
 def test_greedy_owner_has_at_most_half_while_others_wait() -> None:
     async def story() -> None:
         project = Project()

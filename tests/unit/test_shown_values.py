@@ -102,6 +102,7 @@ PATHS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(PATHS, JSON, JSON)
 def test_values_are_bounded_and_different_values_look_different(path: str, ours: Any, theirs: Any) -> None:
     for column in columns(path, ours, theirs):
