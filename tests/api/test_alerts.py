@@ -157,6 +157,23 @@ class TestASilentSite:
         await passing(hours=26)
         assert len(box.subjects) == 3 + 2  # back, and offline again
 
+    @pytest.mark.parametrize(("until", "alerts"), [(None, 1), ("2026-01-04T05:00:00Z", 1), ("2026-02-01T00:00:00Z", 0)])
+    async def test_is_reported_when_the_snooze_is_ended(
+        self, alice: httpx.AsyncClient, plugin: Site, box: Box, passing: Passing, until: str | None, alerts: int
+    ) -> None:
+        """Or made shorter; not when it is made longer."""
+        await add(alice)
+        await beat(plugin)
+        path = f"{KEYS}/{plugin.key['client_id']}/alerts"
+        assert_ok(await alice.patch(path, json={"snoozed_until": "2026-01-10T00:00:00Z"}))
+        await passing(hours=48)
+        assert box.subjects == []
+        assert_ok(await alice.patch(path, json={"snoozed_until": until}))
+        await passing(hours=2)
+        assert len(box.subjects) == alerts
+        await passing(days=9)
+        assert len(box.subjects) == alerts
+
     @pytest.mark.slow
     @pytest.mark.parametrize("is_back", [False, True], ids=["offline", "back"])
     @ON_ONE_DATABASE

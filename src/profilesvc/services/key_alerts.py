@@ -5,7 +5,7 @@ from profilesvc.domain.errors import invalid
 from profilesvc.domain.time import DAY, iso_or_none, parse_iso
 from profilesvc.services.access import missing, own_key
 from profilesvc.services.context import Caller, Services
-from profilesvc.storage import keys, watches
+from profilesvc.storage import deliveries, keys, watches
 
 _LONGEST = 400 * DAY
 
@@ -29,15 +29,19 @@ async def change(services: Services, caller: Caller, client_id: str, body: KeyAl
     Raises:
         ServiceError: VALIDATION_ERROR; NOT_FOUND.
     """
-    until = _snooze(body.snoozed_until, services.clock.now())
+    now = services.clock.now()
+    until = _snooze(body.snoozed_until, now)
     async with services.storage.write() as session:
         key = await own_key(services, session, caller, client_id)
-        grace, snoozed = await watches.choices(session, key.owner_id, key.id)
+        grace, snoozed = before = await watches.choices(session, key.owner_id, key.id)
         if body.grace_seconds is not None:
             grace = body.grace_seconds
         if "snoozed_until" in body.model_fields_set:
             snoozed = until
-        await watches.choose(session, key.owner_id, key.id, grace, snoozed, services.clock.now())
+        await watches.choose(session, key.owner_id, key.id, grace, snoozed, now)
+        if before[1] is not None and before[1] != snoozed:
+            await deliveries.end_wait(session, key.owner_id, before[1], now)
+            services.due.set()
     return _shown(client_id, grace, snoozed)
 
 

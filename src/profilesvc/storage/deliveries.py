@@ -228,6 +228,12 @@ async def add(session: AsyncSession, owner_id: int, channel_id: int, event_id: i
     return int((await session.execute(row.returning(deliveries.c.id))).scalar_one())
 
 
+async def end_wait(session: AsyncSession, owner_id: int, until: int, now: int) -> None:
+    """Make the deliveries due that wait until a time; those that must wait longer will be postponed again."""
+    waiting = (deliveries.c.owner_id == owner_id, deliveries.c.next_at == until, deliveries.c.claimed_until.is_(None))
+    await session.execute(update(deliveries).where(*waiting).values(next_at=now))
+
+
 async def add_since(session: AsyncSession, channel: Channel, since: int, now: int) -> int:
     """Queue the events of an owner since a time that a channel receives, and return how many they are.
 
