@@ -26,7 +26,7 @@ from profilesvc.domain import webhooks
 from profilesvc.domain.time import DAY, HOUR, SECOND, FrozenClock
 from profilesvc.services import events
 from profilesvc.services.context import Services
-from profilesvc.storage import bulk, channels, deliveries, tables
+from profilesvc.storage import bulk, channels, deliveries, tables, users
 
 pytestmark = pytest.mark.in_process("runs the rounds of the worker itself")
 Channels = Callable[..., Any]
@@ -343,6 +343,28 @@ async def test_a_sender_that_raises_or_skips(services: Services, caplog: pytest.
     states = {row["state"]: orjson.loads(row["attempts"])[0]["error"] for row in await rows(services)}
     assert states == {"pending": "internal error", "skipped": "unknown kind"}
     assert "ZeroDivisionError" in caplog.text
+
+
+async def test_nothing_is_sent_for_a_suspended_owner_but_notices(services: Services) -> None:
+    number = await channel(services)
+    await channel(services, "email")
+    await channel(services, "notice")
+    await happen(services)
+    async with services.storage.write() as session:
+        await users.update_user(session, 1, suspended_at=services.clock.now())
+    sending = Sending(delivered)
+    worker = Worker(services, dict.fromkeys(("webhook", "email", "notice"), sending))
+    await round_of(worker)
+    assert [due.channel.kind for (due,) in sending.sent] == ["notice"]
+    states = {row["channel_id"]: row["state"] for row in await rows(services)}
+    assert sorted(states.values()) == ["delivered", "skipped", "skipped"]
+    async with services.storage.write() as session:
+        await users.update_user(session, 1, suspended_at=None)
+        recovered = await channels.find(session, 1, number, ["webhook"])
+        assert recovered is not None
+        assert await deliveries.add_since(session, recovered, 0, services.clock.now()) == 1
+    await round_of(worker)
+    assert [due.channel.kind for (due,) in sending.sent] == ["notice", "webhook"]
 
 
 async def test_an_event_that_is_deleted_is_skipped(services: Services) -> None:

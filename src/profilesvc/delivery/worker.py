@@ -121,6 +121,8 @@ class Worker:
         channel = batch[0].channel
         if channel.disabled_at is not None:
             return Skipped("disabled")
+        if batch[0].is_suspended and channel.kind != "notice":  # a notice is about the end of the account itself
+            return Skipped("the account is suspended")
         if channel.kind not in self._senders:
             return Skipped("unknown kind")
         found = [each for each in batch if each.event is not None or each.event_id is None]

@@ -48,7 +48,9 @@ async def list_users(services: Services) -> list[UserState]:
 
 
 async def suspend(services: Services, email: str) -> UserState:
-    """Reject a user and all their keys until the user is resumed. Repeating it has no effect.
+    """Reject a user and all their keys, and send none of their events, until the user is resumed.
+
+    Repeating it has no effect.
 
     Raises:
         ServiceError: NOT_FOUND.

@@ -28,7 +28,7 @@ from profilesvc.storage import channels as stored
 from profilesvc.storage.channels import Channel
 from profilesvc.storage.events import StoredPublishedEvent
 from profilesvc.storage.keys import live
-from profilesvc.storage.tables import OWNER, channels, deliveries, events, holds, keys, watches
+from profilesvc.storage.tables import OWNER, channels, deliveries, events, holds, keys, users, watches
 
 State = Literal["pending", "delivered", "failed", "skipped"]
 TOGETHER = 500  # deliveries that one message may have
@@ -52,6 +52,7 @@ class Claimed(NamedTuple):
     owner_id: int
     id: int
     channel: Channel
+    is_suspended: bool  # its owner
     event: StoredPublishedEvent | None
     event_id: int | None
     tries: int
@@ -112,12 +113,13 @@ async def claim(by: Transaction, dialect: str, rows: Sequence[DueRow], now: int,
     for row in rows:
         wanted.setdefault((row.owner_id, row.channel_id), []).append(row.id)
     places = [_named(place, moment=now) for place in sorted(wanted)]
-    locked = [Channel._make(row) for row in await by.fetch(_LOCK.executions(dialect, places))]
+    found_channels = await by.fetch(_LOCK.executions(dialect, places))
+    locked = [(Channel._make(row[:-1]), row[-1] is not None) for row in found_channels]
     running = {
         (owner, channel): calls for owner, channel, calls in await by.fetch(_RUNNING.executions(dialect, places))
     }
     chosen: list[tuple[int, int]] = []
-    for channel in locked:
+    for channel, _ in locked:
         place = channel.owner_id, channel.id
         calls = running.get(place, 0)
         if channel.kind == "email":
@@ -130,9 +132,9 @@ async def claim(by: Transaction, dialect: str, rows: Sequence[DueRow], now: int,
     claimed = await by.fetch(_CLAIM.executions(dialect, changes)) if changes else []
     claimed.sort(key=lambda row: (row[0], row[1]))
     found = await _events(by, dialect, {(owner, event) for owner, _, _, event, *_ in claimed if event is not None})
-    by_place = {(channel.owner_id, channel.id): channel for channel in locked}
+    by_place = {(channel.owner_id, channel.id): (channel, is_suspended) for channel, is_suspended in locked}
     return [
-        Claimed(owner, number, by_place[owner, channel], found.get((owner, event)), event, tries, attempts, until)
+        Claimed(owner, number, *by_place[owner, channel], found.get((owner, event)), event, tries, attempts, until)
         for owner, number, channel, event, tries, attempts in claimed
     ]
 
@@ -153,7 +155,7 @@ _MOMENT = bindparam("moment", type_=BigInteger)
 _TO_CHANNEL = deliveries.c.owner_id == _OF_OWNER, deliveries.c.channel_id == _NUMBER
 _LOCK = PreparedWrite(
     lambda _dialect: (
-        select(*stored.COLUMNS)
+        select(*stored.COLUMNS, select(users.c.suspended_at).where(users.c.id == channels.c.owner_id).scalar_subquery())
         .where(channels.c.owner_id == _OF_OWNER, channels.c.id == _NUMBER)
         .with_for_update(key_share=True)
     )
