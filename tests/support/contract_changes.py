@@ -58,11 +58,11 @@ CHANGES = [
     Change(
         "posts in the growth plan", "04", "plans.toml", "posts = false\nreviews = true", "posts = true\nreviews = true"
     ),
-    Change("20 posts by default", "04", "contract/posts.py", "] = 50", "] = 20"),
-    Change("200 posts at most", "04", "contract/posts.py", "MAX_PAGE_SIZE = 100", "MAX_PAGE_SIZE = 200"),
+    Change("20 posts by default", "04", "contract/posts.py", "PageLimit = 50", "PageLimit = 20"),
+    Change("200 posts at most", "04", "contract/common.py", "MAX_LIMIT = 100", "MAX_LIMIT = 200"),
     Change("a summary of 3,000", "04", "contract/provider/post.py", "max_length=1500", "max_length=3000"),
-    Change("10 syncs by default", "05", "contract/sync.py", "] = 20", "] = 10"),
-    Change("25 syncs at most", "05", "contract/sync.py", "MAX_LIMIT = 100", "MAX_LIMIT = 25"),
+    Change("10 syncs by default", "05", "contract/sync.py", "PageLimit = 20", "PageLimit = 10"),
+    Change("25 syncs at most", "05", "contract/common.py", "MAX_LIMIT = 100", "MAX_LIMIT = 25"),
     Change("responses stored for two days", "05", "services/idempotency.py", "KEPT = DAY", "KEPT = 2 * DAY"),
     Change("responses stored for an hour", "05", "services/idempotency.py", "KEPT = DAY", "KEPT = DAY // 24"),
     Change("SYNC_DISABLED is 403", "05", "contract/errors.py", '"SYNC_DISABLED", 409', '"SYNC_DISABLED", 403'),
@@ -70,8 +70,8 @@ CHANGES = [
     Change("online for 3 hours", "03", "domain/connection.py", "ONLINE_FOR = 2", "ONLINE_FOR = 3"),
     Change("offline after 2 days", "03", "domain/connection.py", "OFFLINE_AFTER = DAY", "OFFLINE_AFTER = 2 * DAY"),
     Change("a heartbeat every half hour", "03", "domain/connection.py", "= 3_600", "= 1_800"),
-    Change("50 locations by default", "07", "contract/locations.py", "] = 20", "] = 50"),
-    Change("300 locations at most", "07", "contract/locations.py", "MAX_LIMIT = 100", "MAX_LIMIT = 300"),
+    Change("50 locations by default", "07", "contract/locations.py", "PageLimit = 20", "PageLimit = 50"),
+    Change("300 locations at most", "07", "contract/common.py", "MAX_LIMIT = 100", "MAX_LIMIT = 300"),
     Change("copies of ten minutes", "07", "settings/__init__.py", "le=86_400)] = 60\n", "le=86_400)] = 600\n"),
     Change(
         "sync stays on unverified", "07", "services/locations.py", "if not is_verified and await", "if False and await"

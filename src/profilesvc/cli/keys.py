@@ -80,7 +80,8 @@ def list_all(
 
 
 async def _list(services: "Services", email: str | None, revoked: bool) -> "list[KeyEntry]":
-    from profilesvc.contract.keys import MAX_LIMIT, KeyListQuery
+    from profilesvc.contract.common import MAX_LIMIT
+    from profilesvc.contract.keys import KeyListQuery
     from profilesvc.operations import operator
     from profilesvc.services import keys
 

@@ -10,6 +10,7 @@ from typing import Literal
 from uuid import uuid4
 
 from profilesvc.client.operation import PREFIX, Operation, Pages, location_id, segment
+from profilesvc.contract.common import MAX_LIMIT
 from profilesvc.contract.envelope import Success
 from profilesvc.contract.locations import (
     LocationDetail,
@@ -21,7 +22,7 @@ from profilesvc.contract.locations import (
 from profilesvc.contract.posts import Post, PostDeleted, PostList
 from profilesvc.contract.provider.review import ReviewReply
 from profilesvc.contract.reviews import ReplyDeleted, ReviewDetail, ReviewList
-from profilesvc.contract.sync import MAX_LIMIT, SyncComparison, SyncHistory, SyncHistoryEntry, SyncPreview, SyncResult
+from profilesvc.contract.sync import SyncComparison, SyncHistory, SyncHistoryEntry, SyncPreview, SyncResult
 from profilesvc.contract.updates import GoogleUpdated, UpdateSettled
 
 ReviewOrder = Literal["updateTime desc", "rating", "rating desc"]

@@ -4,10 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from profilesvc.contract.common import Data, PageNumber, Query, UtcTime
+from profilesvc.contract.common import Data, PageLimit, Query, UtcTime
 from profilesvc.contract.json import JsonObject
 
-MAX_LIMIT = 100
 Event = Literal[
     "key.created",
     "key.changed",
@@ -50,7 +49,7 @@ Actor = Literal["user", "key", "operator", "client", "service"]
 class AuditQuery(Query):
     """The page of the trail."""
 
-    limit: Annotated[PageNumber, Field(description="At most 100; a larger value is reduced to 100.")] = 50
+    limit: PageLimit = 50
     before: Annotated[
         str | None,
         Field(pattern=r"^[0-9]{1,15}-[0-9]{1,18}$", description="`next_before` of the previous page."),

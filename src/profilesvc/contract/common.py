@@ -2,6 +2,7 @@
 
 import re
 from datetime import datetime
+from functools import partial
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -15,6 +16,7 @@ REVIEW_ID = re.compile(r"(?!reviews\Z|reply\Z)[A-Za-z0-9_-]{1,200}\Z")  # the pr
 LOCATION_PATTERN = "^(locations/)?[A-Za-z0-9_-]{1,64}$"
 POST_PATTERN = "^(locations/[A-Za-z0-9_-]{1,64}/localPosts/)?[A-Za-z0-9_-]{1,64}$"
 REVIEW_PATTERN = "^(locations/[A-Za-z0-9_-]{1,64}/reviews/)?[A-Za-z0-9_-]{1,200}$"
+MAX_LIMIT = 100  # entries of a page
 DIGITS = re.compile(r"[0-9]{1,9}\Z", re.ASCII)
 _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\d:\d\d)\Z", re.ASCII)
 
@@ -97,6 +99,11 @@ Text = Annotated[str, STORABLE]
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1), BeforeValidator(whole_number)]
 Id = Annotated[int, Field(ge=1, le=2**63 - 1), BeforeValidator(whole_number)]
 PageNumber = Annotated[int, Field(ge=1, le=999_999_999), BeforeValidator(_query_number)]
+# Without a description, for a list whose limit has one of its own.
+ReducedLimit = Annotated[PageNumber, AfterValidator(partial(min, MAX_LIMIT))]
+PageLimit = Annotated[
+    ReducedLimit, Field(description=f"At most {MAX_LIMIT}; a larger value is reduced to {MAX_LIMIT}.")
+]
 UtcTime = Annotated[
     str, WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-01-02T03:04:05.678Z"]})
 ]

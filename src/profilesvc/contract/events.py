@@ -9,7 +9,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from profilesvc.contract.common import STORABLE, Data, PageNumber, Query, UtcTime
+from profilesvc.contract.common import STORABLE, Data, PageLimit, Query, UtcTime
 from profilesvc.contract.connection import ConnectionStatus
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.keys import KeyEntry
@@ -50,7 +50,6 @@ EventType = Literal[
     "provider_connection.disconnected",
 ]
 EVENT_TYPES: tuple[EventType, ...] = get_args(EventType)
-MAX_LIMIT = 100
 _EVENT_ID = r"^evt_[0-9]{1,18}_[0-9]{1,18}$"
 
 
@@ -218,7 +217,7 @@ class EventListQuery(Query):
     client_id: Annotated[
         Annotated[str, Field(max_length=160), STORABLE] | None, Field(description="Only events of this API key.")
     ] = None
-    limit: Annotated[PageNumber, Field(description="At most 100; a larger value is reduced to 100.")] = 50
+    limit: PageLimit = 50
 
 
 class EventList(Data):

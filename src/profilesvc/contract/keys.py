@@ -11,16 +11,15 @@ from profilesvc.contract.common import (
     DeactivationReason,
     Id,
     LocationName,
-    PageNumber,
     PermissionName,
     Query,
+    ReducedLimit,
     Text,
     UtcTime,
     whole_number,
 )
 
 SECRET_WARNING = "Store client_secret now. It is in this response only and cannot be retrieved again."  # noqa: S105
-MAX_LIMIT = 100
 Domain = Annotated[str, Field(max_length=2048, json_schema_extra={"minLength": 1}), STORABLE]
 
 
@@ -168,7 +167,7 @@ class KeyListQuery(Query):
         Literal["true", "false"], Field(description="`true` lists revoked keys too. An addition of this service.")
     ] = "false"
     limit: Annotated[
-        PageNumber | None,
+        ReducedLimit | None,
         Field(
             description="At most 100; a larger value is reduced to 100. Without `limit`, `before` and "
             "`include_revoked` all your keys are returned in one response. An addition of this service."

@@ -1,13 +1,11 @@
 """Locations on the wire (docs/api-contract.md#locations)."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from profilesvc.contract.common import Body, Data, PageNumber, Query
+from profilesvc.contract.common import Body, Data, PageLimit, PageNumber, Query
 from profilesvc.contract.provider.location import BusinessHours, PhoneNumbers, PostalAddress
-
-MAX_LIMIT = 100
 
 
 class LocationListQuery(Query):
@@ -15,7 +13,7 @@ class LocationListQuery(Query):
 
     type: Literal["all", "unassigned"] = "all"
     page: PageNumber = 1
-    limit: Annotated[PageNumber, Field(description="At most 100; a larger value is reduced to 100.")] = 20
+    limit: PageLimit = 20
 
 
 class LocationState(Data):

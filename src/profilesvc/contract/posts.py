@@ -4,17 +4,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from profilesvc.contract.common import Data, LocationQuery, PageNumber
+from profilesvc.contract.common import Data, LocationQuery, PageLimit
 from profilesvc.contract.provider.format import String
 from profilesvc.contract.provider.post import LocalPost
-
-MAX_PAGE_SIZE = 100
 
 
 class PostListQuery(LocationQuery):
     """The page of the posts, newest first."""
 
-    pageSize: Annotated[PageNumber, Field(description="At most 100; a larger value is reduced to 100.")] = 50
+    pageSize: PageLimit = 50
     pageToken: Annotated[
         str | None, Field(max_length=200, description="`nextPageToken` of the previous page; empty for the first page.")
     ] = None

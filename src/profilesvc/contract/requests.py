@@ -4,9 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from profilesvc.contract.common import Data, PageNumber, Query, UtcTime
+from profilesvc.contract.common import Data, PageLimit, PageNumber, Query, UtcTime
 
-MAX_LIMIT = 100
 MAX_DAYS = 30
 
 
@@ -19,7 +18,7 @@ class KeyRequestsQuery(Query):
     errors_only: Annotated[Literal["true", "false"], Field(description="`true` lists only requests that failed.")] = (
         "false"
     )
-    limit: Annotated[PageNumber, Field(description="At most 100; a larger value is reduced to 100.")] = 50
+    limit: PageLimit = 50
     before: Annotated[
         str | None,
         Field(pattern=r"^[0-9]{1,15}-[0-9a-f]{1,24}$", description="`next_before` of the previous page."),

@@ -4,12 +4,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from profilesvc.contract.common import Data, PageNumber, Query, UtcTime
+from profilesvc.contract.common import Data, PageLimit, PageNumber, Query, UtcTime
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.updates import EditStatus
 
 SyncStatus = Literal["success", "skipped", "failed"]
-MAX_LIMIT = 100
 
 
 class SyncResult(Data):
@@ -90,7 +89,7 @@ class SyncHistoryQuery(Query):
     """The page of the history."""
 
     page: PageNumber = 1
-    limit: Annotated[PageNumber, Field(description="At most 100; a larger value is reduced to 100.")] = 20
+    limit: PageLimit = 20
 
 
 class SyncHistoryEntry(Data):

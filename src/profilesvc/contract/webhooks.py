@@ -4,11 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from profilesvc.contract.common import STORABLE, Body, Data, PageNumber, Query, Text, UtcTime
+from profilesvc.contract.common import STORABLE, Body, Data, PageLimit, Query, Text, UtcTime
 from profilesvc.contract.events import EventType, PublishedEvent
 
 SECRET_WARNING = "Store the secret now: it is never shown again."  # noqa: S105  a sentence
-MAX_LIMIT = 100
 Format = Literal["standard", "slack", "teams", "discord"]
 DeliveryState = Literal["pending", "delivered", "failed", "skipped"]
 Types = Annotated[
@@ -123,7 +122,7 @@ class DeliveryEntry(Data):
 class DeliveryListQuery(Query):
     """The page of the list."""
 
-    limit: Annotated[PageNumber, Field(description="At most 100; a larger value is reduced to 100.")] = 20
+    limit: PageLimit = 20
     before: Annotated[
         str | None, Field(pattern=r"^[0-9]{1,18}$", description="`next_before` of the previous page.")
     ] = None

@@ -6,8 +6,9 @@ from typing import NamedTuple
 from quart import Blueprint, Response, request
 
 from profilesvc.api.parsing import checked
+from profilesvc.contract.common import MAX_LIMIT
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.requests import MAX_DAYS, MAX_LIMIT, KeyRequestsQuery, LoggedRequest, UsageDay
+from profilesvc.contract.requests import MAX_DAYS, KeyRequestsQuery, LoggedRequest, UsageDay
 from profilesvc.dashboard import exports, pages, request_words
 from profilesvc.dashboard.listing import Choices, Listing
 from profilesvc.dashboard.visits import Visit, view

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.contract.audit import MAX_LIMIT, AuditEntry, AuditQuery, AuditTrail, Event
+from profilesvc.contract.audit import AuditEntry, AuditQuery, AuditTrail, Event
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.audit import Wanted
@@ -220,9 +220,8 @@ async def record_expired(services: "Services", owner_id: int | None = None) -> N
 
 
 async def _page(services: "Services", filters: dict[str, int], query: AuditQuery) -> AuditTrail:
-    limit = min(query.limit, MAX_LIMIT)
-    events, next_before = await _found(services, filters, query.before, limit, Wanted())
-    return AuditTrail(events=events, limit=limit, next_before=next_before)
+    events, next_before = await _found(services, filters, query.before, query.limit, Wanted())
+    return AuditTrail(events=events, limit=query.limit, next_before=next_before)
 
 
 async def _found(

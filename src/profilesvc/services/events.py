@@ -6,7 +6,6 @@ import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import (
-    MAX_LIMIT,
     EventData,
     EventList,
     EventListQuery,
@@ -92,7 +91,7 @@ async def list_page(services: "Services", caller: "Caller", query: EventListQuer
     Raises:
         ServiceError: VALIDATION_ERROR for an event of another owner.
     """
-    limit, after = min(query.limit, MAX_LIMIT), _number(caller.owner_id, query.after)
+    limit, after = query.limit, _number(caller.owner_id, query.after)
     types = [] if query.types is None else types_of(query.types)
     async with services.storage.read(may_be_old=True) as session:
         rows = await events.page(session, caller.owner_id, after, types, query.client_id, limit + 1)

@@ -3,7 +3,7 @@
 import re
 from functools import cache
 
-from profilesvc.contract.requests import MAX_DAYS, MAX_LIMIT, KeyRequests, KeyRequestsQuery, LoggedRequest, UsageDay
+from profilesvc.contract.requests import MAX_DAYS, KeyRequests, KeyRequestsQuery, LoggedRequest, UsageDay
 from profilesvc.domain.time import DAY, iso
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
@@ -23,7 +23,7 @@ async def read(services: Services, caller: Caller, client_id: str, query: KeyReq
         ServiceError: NOT_FOUND.
     """
     await write_round(services)  # if nothing can be written, what is stored can still be read
-    now, limit, before = services.clock.now(), min(query.limit, MAX_LIMIT), None
+    now, limit, before = services.clock.now(), query.limit, None
     if query.before is not None:
         at, _, row_id = query.before.partition("-")
         before = int(at), row_id

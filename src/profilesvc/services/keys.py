@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from profilesvc.contract.common import MAX_LIMIT
 from profilesvc.contract.errors import CONFLICT, NOT_FOUND
 from profilesvc.contract.keys import (
-    MAX_LIMIT,
     BusinessEntry,
     BusinessList,
     KeyDetails,
@@ -54,7 +54,7 @@ async def list_all(services: Services, caller: Caller | None, query: KeyListQuer
     before = None if query.before is None else int(query.before)
     limit = None
     if revoked or query.limit is not None or before is not None:
-        limit = min(query.limit or MAX_LIMIT, MAX_LIMIT)
+        limit = query.limit or MAX_LIMIT
     async with services.storage.read() as session:
         rows = await keys.listing(session, owner_id, None if revoked else now, before, limit and limit + 1)
     shown = rows[:limit]

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.errors import CONFLICT, LOCATION_NOT_VERIFIED, NOT_FOUND, PLAN_RESTRICTION
 from profilesvc.contract.events import SyncSwitchChanged, VerificationChanged
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.locations import MAX_LIMIT, LocationListQuery, SyncSwitched, VerificationRefreshed
+from profilesvc.contract.locations import LocationListQuery, SyncSwitched, VerificationRefreshed
 from profilesvc.domain import profiles, verification
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.problems import counted
@@ -35,7 +35,7 @@ _DETAIL = ("title", "storefrontAddress", "phoneNumbers", "regularHours")
 
 async def list_page(services: Services, caller: Caller, query: LocationListQuery) -> Rendered:
     """Return a page of the cached locations by title; a key sees only its own (D-70)."""
-    limit = min(query.limit, MAX_LIMIT)
+    limit = query.limit
     only = None if caller.key is None else caller.key.location_name
     unassigned = query.type == "unassigned"
     offset = (query.page - 1) * limit

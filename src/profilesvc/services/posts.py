@@ -11,7 +11,7 @@ from profilesvc.contract.common import location_name, post_id, without_account
 from profilesvc.contract.errors import QUOTA_EXCEEDED, SERVICE_UNAVAILABLE
 from profilesvc.contract.events import EventType, PostChanged, QuotaWarning
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.posts import MAX_PAGE_SIZE, PostDeleted, PostListQuery
+from profilesvc.contract.posts import PostDeleted, PostListQuery
 from profilesvc.contract.provider.post import LocalPost
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.messages import normal
@@ -51,7 +51,7 @@ def prefetch(query: PostListQuery) -> Prefetch | None:
     """Return the prefetch of a first page."""
     if query.pageToken:
         return None
-    return posts.prefetch(location_name(query.locationId), min(query.pageSize, MAX_PAGE_SIZE))
+    return posts.prefetch(location_name(query.locationId), query.pageSize)
 
 
 async def list_page(services: Services, caller: Caller, location: AllowedLocation, query: PostListQuery) -> Rendered:
@@ -63,7 +63,7 @@ async def list_page(services: Services, caller: Caller, location: AllowedLocatio
     Raises:
         ServiceError: PROVIDER_API_ERROR if nothing is cached yet.
     """
-    size = min(query.pageSize, MAX_PAGE_SIZE)
+    size = query.pageSize
     after = _position(services, location, query.pageToken) if query.pageToken else None
     data_age: int | None = None
     if caller.prefetched:

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.errors import CONFLICT, LOCATION_NOT_VERIFIED, PROVIDER_API_ERROR, SYNC_DISABLED
 from profilesvc.contract.events import SyncEnded
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.sync import MAX_LIMIT, SyncHistory, SyncHistoryEntry, SyncHistoryQuery, SyncResult
+from profilesvc.contract.sync import SyncHistory, SyncHistoryEntry, SyncHistoryQuery, SyncResult
 from profilesvc.domain import profiles
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.sync_ids import new_sync_id
@@ -250,8 +250,7 @@ def _entry(row: SyncRow) -> SyncHistoryEntry:
 
 async def history(services: Services, location: AllowedLocation, query: SyncHistoryQuery) -> SyncHistory:
     """Return a page of the history, newest first (D-86). Only the last `SHOWN` entries can be read."""
-    limit = min(query.limit, MAX_LIMIT)
-    offset = (query.page - 1) * limit
+    limit, offset = query.limit, (query.page - 1) * query.limit
     async with services.storage.read(may_be_old=True) as session:
         rows = []
         if offset < SHOWN:

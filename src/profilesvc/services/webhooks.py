@@ -11,7 +11,6 @@ from profilesvc.contract.audit import Event
 from profilesvc.contract.errors import CONFLICT, PLAN_RESTRICTION
 from profilesvc.contract.events import WebhookDisabled
 from profilesvc.contract.webhooks import (
-    MAX_LIMIT,
     SECRET_WARNING,
     DeliveryAttempt,
     DeliveryEntry,
@@ -252,7 +251,7 @@ async def list_deliveries(
     Raises:
         ServiceError: NOT_FOUND.
     """
-    number, limit = _number(webhook_id), min(query.limit, MAX_LIMIT)
+    number, limit = _number(webhook_id), query.limit
     before = None if query.before is None else int(query.before)
     async with services.storage.read() as session:
         await _own(session, caller, number)
