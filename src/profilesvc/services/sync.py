@@ -1,8 +1,10 @@
 """Push profile data to the provider, one sync of a location at a time, and list the history."""
 
 import asyncio
+import contextlib
 import json
 import time
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -97,6 +99,27 @@ class Lease:
             row = SyncRow(new_sync_id(now, self._services.entropy), now, "failed", "push", 0)
             await sync.add(session, location.owner_id, location.name, row)
             publish(self._services, session, self.row, row, [])
+
+    @contextlib.asynccontextmanager
+    async def finishing(
+        self, claim: Claim | None, row: SyncRow, data: bytes, values: dict[str, object]
+    ) -> AsyncIterator[AsyncSession]:
+        """End the lease in a transaction that stores columns, an entry of the history and the idempotent response.
+
+        The block runs in the same transaction.
+
+        Raises:
+            ServiceError: IDEMPOTENCY_IN_PROGRESS; NOT_FOUND, because the owner has disconnected the location meanwhile.
+        """
+        location = self._location
+        async with self._services.storage.write() as session:
+            if claim is not None:
+                await claim.finish(session, 200, data)
+            if not await sync.end_lease(session, location.owner_id, location.name, self.holder, **values):
+                raise missing("location")
+            await sync.add(session, location.owner_id, location.name, row)
+            yield session
+        self.must_end = False
 
 
 async def run(
@@ -214,16 +237,10 @@ async def _finish(
         values["last_sync"] = json.dumps(profiles.merge(json.loads(row.last_sync or "{}"), push.sendable))
         profile = json.dumps(outcome.after)
         values |= {"profile": profile, "title": title_of(outcome.after), "profile_read_at": now, "drift": None}
-    async with services.storage.write() as session:
-        if claim is not None:
-            await claim.finish(session, 200, data)
-        if not await sync.end_lease(session, row.owner_id, row.name, lease.holder, **values):
-            raise missing("location")  # its owner disconnected it meanwhile
-        ended = SyncRow(sync_id, now, status, "push", len(outcome.changed))
-        await sync.add(session, row.owner_id, row.name, ended)
+    ended = SyncRow(sync_id, now, status, "push", len(outcome.changed))
+    async with lease.finishing(claim, ended, data, values) as session:
         if push.sendable:
             publish(services, session, row, ended, outcome.changed)
-    lease.must_end = False
     return Rendered(data)
 
 

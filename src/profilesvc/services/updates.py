@@ -19,13 +19,12 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import iso
 from profilesvc.services import audit, idempotency, sync
-from profilesvc.services.access import missing, require_plan
+from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey
 from profilesvc.services.locations import title_of
 from profilesvc.services.provider_errors import raising_provider_failure
 from profilesvc.services.provider_logins import provider_at
-from profilesvc.storage import sync as table
 from profilesvc.storage.locations import LocationState
 from profilesvc.storage.sync import SyncRow
 
@@ -132,16 +131,10 @@ async def _finish(
     data = result.model_dump_json().encode()
     profile = {"profile": json.dumps(settled.after), "title": title_of(settled.after), "profile_read_at": now}
     desired = _desired(row, settled) if settled.decision == "accept" else {}
-    async with services.storage.write() as session:
-        if claim is not None:
-            await claim.finish(session, 200, data)
-        if not await table.end_lease(session, row.owner_id, row.name, lease.holder, **profile, **desired):
-            raise missing("location")  # its owner disconnected it meanwhile
-        await table.add(session, row.owner_id, row.name, entry)
+    async with lease.finishing(claim, entry, data, profile | desired) as session:
         sync.publish(services, session, row, entry, mask)
         event = _EVENTS[settled.decision]
         await audit.record(services, session, event, row.owner_id, location_id=row.name, fields=mask)
-    lease.must_end = False
     return Rendered(data)
 
 
