@@ -14,7 +14,6 @@ from profilesvc.database import engine
 from profilesvc.database.nodes import Node, of_nodes
 from profilesvc.domain.time import SystemClock, month_start
 from profilesvc.storage import distribution, partitions
-from profilesvc.storage.housekeeping import Kind
 from profilesvc.storage.tables import metadata
 from support.citus import CITUS, on_a_cluster
 from support.command_line import Run, refused
@@ -166,7 +165,7 @@ class TestOnACluster:
         assert run("db", "upgrade").exit_code == 0
         assert run("db", "distribute", "--shards", "4").exit_code == 0
 
-        async def renewed(node: int, now: int, before: dict[Kind, int]) -> list[str]:
+        async def renewed(node: int, now: int, before: dict[str, int]) -> list[str]:
             database = engine.create_engine(cluster.url("fresh", node), 1)
             problems = await partitions.renew(database, now, before=before)
             await database.dispose()

@@ -14,7 +14,6 @@ from profilesvc.services import audit, deletion, events, idempotency, mirrors, p
 from profilesvc.services.context import Services
 from profilesvc.storage import events as stored_events
 from profilesvc.storage import housekeeping, partitions
-from profilesvc.storage.housekeeping import Kind
 from profilesvc.storage.partitions import MONTHLY
 
 log = logging.getLogger("profilesvc")
@@ -23,7 +22,7 @@ COUNTS_PAUSES = (60.0, 60.0)
 Work = Callable[[Services], Awaitable[None]]
 # How long rows are kept, in milliseconds after the time that they contain; those of MONTHLY until their whole month is
 # older, on all databases.
-KEPT: dict[Kind, int] = {
+KEPT: dict[str, int] = {
     "audit": audit.KEPT,
     "syncs": audit.KEPT,
     "idempotency": 2 * idempotency.KEPT,

@@ -1,33 +1,14 @@
 """Queries that delete expired and old rows, a batch at a time."""
 
-from typing import Any, Literal
+from typing import Any
 
 from sqlalchemy import Column, ColumnElement, delete, literal_column, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.storage import log_tables, tables
 
-Kind = Literal[
-    "audit",
-    "syncs",
-    "revocations",
-    "families",
-    "exchanges",
-    "idempotency",
-    "contacts",
-    "secrets",
-    "key_domains",
-    "leases",
-    "deliveries",
-    "events",
-    "mirrors",
-    "notifications",
-    "photos",
-    "sessions",
-    "key_usage",
-    "request_log",
-]
-_AGES: dict[Kind, Column[int]] = {
+# The column with the time that decides when a row of the table is old.
+_AGES: dict[str, Column[int]] = {
     "audit": tables.audit.c.at,
     "syncs": tables.syncs.c.created_at,
     "revocations": tables.revocations.c.expires_at,
@@ -48,17 +29,17 @@ _AGES: dict[Kind, Column[int]] = {
     "request_log": log_tables.request_log.c.at,
 }
 # These rows are also kept until the time in this column, because an alert can be postponed for months.
-_WAITING_UNTIL: dict[Kind, Column[int]] = {"deliveries": tables.deliveries.c.next_at}
+_WAITING_UNTIL: dict[str, Column[int]] = {"deliveries": tables.deliveries.c.next_at}
 PIECE = 5_000  # rows of one transaction, which take far less than the time limit of a statement
 
 
-async def prune(session: AsyncSession, kind: Kind, before: int) -> bool:
-    """Delete rows that are older than an instant, at most PIECE of them; return True if there may be more."""
-    age = _AGES[kind]
+async def prune(session: AsyncSession, table: str, before: int) -> bool:
+    """Delete the rows of a table before an instant, at most PIECE of them; return True if there may be more."""
+    age = _AGES[table]
     # SQLite 3.40 finds only one row for a list of several columns if an index has them and the last is the rowid.
     is_sqlite = session.get_bind().dialect.name == "sqlite"
     columns: list[ColumnElement[Any]] = [literal_column("rowid")] if is_sqlite else list(age.table.primary_key)
     key, old = tuple_(*columns), select(*columns).select_from(age.table).where(age < before).limit(PIECE)
-    if (until := _WAITING_UNTIL.get(kind)) is not None:
+    if (until := _WAITING_UNTIL.get(table)) is not None:
         old = old.where(or_(until.is_(None), until < before))
     return len((await session.execute(delete(age.table).where(key.in_(old)).returning(age))).all()) == PIECE

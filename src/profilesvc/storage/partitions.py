@@ -16,13 +16,12 @@ from profilesvc.database import nodes
 from profilesvc.database.migrate import LIMITS
 from profilesvc.database.unavailable import sqlstate
 from profilesvc.domain.time import iso, month_start
-from profilesvc.storage.housekeeping import Kind
 
 AHEAD = 2  # months after the current one
 ON_A_WORKER = "partitions of the months are created and dropped by processes that are connected to the coordinator"
 
 
-MONTHLY: tuple[Kind, ...] = ("audit", "syncs", "events")
+MONTHLY: tuple[str, ...] = ("audit", "syncs", "events")
 _PARTITION = re.compile(rf"({'|'.join(MONTHLY)})_(default|\d{{4}}_\d\d)")
 _PARTITIONS = text(
     "SELECT part.relname FROM pg_inherits JOIN pg_class AS part ON part.oid = inhrelid "
@@ -50,7 +49,7 @@ def months(first: int, last: int) -> list[int]:
 
 
 async def renew(
-    engine: AsyncEngine, now: int, since: int | None = None, before: Mapping[Kind, int] | None = None
+    engine: AsyncEngine, now: int, since: int | None = None, before: Mapping[str, int] | None = None
 ) -> list[str]:
     """Create the missing partitions of the current and the coming months, or of all months from `since` on.
 
@@ -74,7 +73,7 @@ async def renew(
     return problems
 
 
-async def _create(engine: AsyncEngine, table: Kind, name: str, month: int) -> list[str]:
+async def _create(engine: AsyncEngine, table: str, name: str, month: int) -> list[str]:
     bounds = f"FROM ({month}) TO ({month_start(month, 1)})"
     statement = f"CREATE TABLE IF NOT EXISTS {name} PARTITION OF {table} FOR VALUES {bounds}"
     return await _run(engine, statement, name, "created")
