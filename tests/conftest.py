@@ -403,7 +403,7 @@ async def app(settings: Settings, world: Runtime, fleet: Fleet | None, patient_d
     made = create_app(settings if fleet is None else await fleet.deploy(settings), world)
     running = made.test_app()
     with pytest.MonkeyPatch.context() as start:
-        start.setattr("profilesvc.operations.housekeeping.run", no_rounds)
+        start.setattr("profilesvc.services.rounds.run", no_rounds)
         start.setattr("profilesvc.tokens.signing_keys.SigningKeys.in_background", contextlib.nullcontext)
         await running.startup()
     try:

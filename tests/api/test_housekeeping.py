@@ -12,7 +12,7 @@ from profilesvc.contract.audit import AuditQuery
 from profilesvc.database.engine import Storage
 from profilesvc.domain.time import DAY, HOUR, FrozenClock, month_start
 from profilesvc.operations import housekeeping
-from profilesvc.services import audit
+from profilesvc.services import audit, rounds
 from profilesvc.services.context import Services
 from profilesvc.storage import tables
 from profilesvc.storage.housekeeping import PIECE
@@ -154,23 +154,24 @@ class TestUpkeep:
             pauses.append(seconds)
             return len(pauses) == 3
 
-        await housekeeping.run(replace(services, storage=cast(Storage, Failing())), stopped)
+        broken = replace(services, storage=cast(Storage, Failing()))
+        await rounds.run(broken, "housekeeping", stopped, housekeeping.run_round, housekeeping.PAUSES)
         assert pauses == [60.0, 3600.0, 3600.0]
         assert (await audit.of_user(services, None, AuditQuery())).events == []
 
     async def test_a_database_without_response_is_logged_once_a_minute(
         self, services: Services, caplog: pytest.LogCaptureFixture
     ) -> None:
-        rounds = iter(range(41))
+        numbers = iter(range(41))
 
         async def stopped(_seconds: float) -> bool:
-            return next(rounds) == 40
+            return next(numbers) == 40
 
         async def work(services: Services) -> None:
             with services.storage.raising_unavailable():
                 raise asyncpg.LockNotAvailableError("locked")
 
-        await housekeeping.run(services, stopped, work)
+        await rounds.run(services, "housekeeping", stopped, work, (60.0, 60.0))
         assert [record.getMessage() for record in caplog.records if record.name == "profilesvc"] == [
             "database busy: locked; 0 requests rejected"
         ]

@@ -26,6 +26,7 @@ from profilesvc.limits.settings import LimitSettings
 from profilesvc.operations import counts, generate, housekeeping
 from profilesvc.operations.generate import Amounts
 from profilesvc.services import keys as key_service
+from profilesvc.services import rounds
 from profilesvc.services.context import Services
 from profilesvc.settings import MetricsSettings, Settings
 from profilesvc.storage import counts as stored_counts
@@ -143,7 +144,7 @@ async def test_housekeeping_counts_every_minute(
         pauses.append(seconds)
         return len(pauses) == 3
 
-    await housekeeping.run(services, stopped, counts.renew, housekeeping.COUNTS_PAUSES)
+    await rounds.run(services, "housekeeping", stopped, counts.renew, housekeeping.COUNTS_PAUSES)
     assert pauses == [60.0, 60.0, 60.0]
     found = await scraped(http)
     assert count(found, "profilesvc_counted_at_seconds") == (clock.now() - 60 * SECOND) / SECOND

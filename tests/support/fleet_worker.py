@@ -23,7 +23,7 @@ from profilesvc.cli._process.listening import announce, bound
 from profilesvc.cli._process.workers import serve_workers
 from profilesvc.domain.rates import Standing, Window
 from profilesvc.domain.time import FrozenClock
-from profilesvc.operations import housekeeping
+from profilesvc.services import rounds
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings, load
 from support.parts import changed, no_rounds
@@ -164,7 +164,7 @@ class Worker:
 
 def made(folder: Path, counting: str, _settings: Settings) -> Any:
     """The app of a process, in which a test runs the rounds that it needs."""
-    housekeeping.run = no_rounds  # type: ignore[assignment]
+    rounds.run = no_rounds  # type: ignore[assignment]
     return Worker(folder, counting)
 
 

@@ -28,7 +28,9 @@ def changed(
     return replace(opened, **parts)
 
 
-async def no_rounds(_services: Services, stopped: Callable[[float], Awaitable[bool]], *_values: object) -> None:
+async def no_rounds(
+    _services: Services, _what: str, stopped: Callable[[float], Awaitable[bool]], *_values: object
+) -> None:
     """Wait for the end. A test runs the rounds that it needs; on a busy machine others would run in its midst."""
     while not await stopped(3600):
         pass

@@ -4,21 +4,20 @@ It has no owner, so it is not in the outbox of the owners. The marks of the swee
 alarms are held back, and `written` the last `held` for which the message was sent.
 """
 
-import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
 from email.message import EmailMessage
 from email.utils import formatdate
+from functools import partial
 
 from profilesvc.delivery.smtp import Mailer, Rejected, Unsent
-from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import iso
+from profilesvc.services import rounds
 from profilesvc.services.context import Services
 from profilesvc.storage import watches
 
 log = logging.getLogger("profilesvc")
-_PAUSE_SECONDS = 60.0
+_PAUSES = (0.0, 60.0)  # seconds before the first round, and between rounds
 _TEXT = """\
 Many sites fell silent together, or no site reports. The cause is probably the service or its network, so their owners
 have not been alarmed since {since}.
@@ -35,19 +34,22 @@ async def write(services: Services, mailer: Mailer) -> None:
     Raises:
         ServiceError: SERVICE_UNAVAILABLE.
     """
-    async with services.storage.leases.hold("operator", patience=0) as was_free:
-        async with services.storage.read() as session:
-            marks = await watches.marks(session)
-        held = marks.get("held")
-        if not was_free or not held or marks.get("written") == held:
-            return
-        try:
-            await mailer.send(_message(services, held), services.settings.mail.operator, f"{held}-operator")
-        except (Rejected, Unsent) as error:
-            log.warning("mail to the operator: %s", error)
-            return
-        async with services.storage.write() as session:
-            await watches.mark(session, written=held)
+    await rounds.run_alone(services, "operator", partial(_write, mailer))
+
+
+async def _write(mailer: Mailer, services: Services) -> None:
+    async with services.storage.read() as session:
+        marks = await watches.marks(session)
+    held = marks.get("held")
+    if not held or marks.get("written") == held:
+        return
+    try:
+        await mailer.send(_message(services, held), services.settings.mail.operator, f"{held}-operator")
+    except (Rejected, Unsent) as error:
+        log.warning("mail to the operator: %s", error)
+        return
+    async with services.storage.write() as session:
+        await watches.mark(session, written=held)
 
 
 def _message(services: Services, held: int) -> EmailMessage:
@@ -60,28 +62,9 @@ def _message(services: Services, held: int) -> EmailMessage:
     return message
 
 
-@contextlib.asynccontextmanager
-async def in_background(services: Services) -> AsyncIterator[None]:
+def in_background(services: Services) -> contextlib.AbstractAsyncContextManager[None]:
     """Look every minute as long as the block runs, if the settings name an operator."""
     if not services.settings.mail.operator or not services.settings.webhooks.deliver:
-        yield
-        return
-    stop, mailer = asyncio.Event(), Mailer(services.settings)
-
-    async def run() -> None:
-        while not stop.is_set():
-            try:
-                await write(services, mailer)
-            except ServiceError as error:
-                services.failed_in_background("mail to the operator", error)
-            except Exception:  # a defect must not end the rounds
-                log.exception("mail to the operator: unexpected")
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), _PAUSE_SECONDS)
-
-    running = asyncio.get_running_loop().create_task(run())
-    try:
-        yield
-    finally:
-        stop.set()
-        await running
+        return contextlib.nullcontext()
+    work = partial(write, mailer=Mailer(services.settings))
+    return rounds.in_background(services, "mail to the operator", {work: _PAUSES})

@@ -8,6 +8,7 @@ from profilesvc.domain.time import MINUTE
 from profilesvc.operations.attempts import FAILURES, attempt
 from profilesvc.services import access, checking, reviews
 from profilesvc.services.context import Caller, Services
+from profilesvc.services.rounds import run_alone
 from profilesvc.storage import feed, users, watches
 from profilesvc.storage.feed import Changed
 
@@ -26,9 +27,7 @@ async def run_once(services: Services) -> None:
     """
     if not services.settings.notifications.enabled:
         return
-    async with services.storage.leases.hold("feed", patience=0) as was_free:
-        if was_free:
-            await _round(services)
+    await run_alone(services, "feed", _round)
 
 
 async def _round(services: Services) -> None:

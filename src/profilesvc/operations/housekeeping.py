@@ -1,16 +1,13 @@
 """Periodic work: old rows, expired keys, counts, the sweep, readings, consents to withdraw, accounts, requests."""
 
-import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
-from profilesvc.domain import request
 from profilesvc.domain.connection import HISTORY, OFFLINE_AFTER
-from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, HOUR, month_start
 from profilesvc.operations import counts, feed, publishing, readings, sweep
-from profilesvc.services import audit, deletion, events, idempotency, mirrors, provider_connections, request_log
+from profilesvc.services import audit, deletion, events, idempotency, mirrors, provider_connections, request_log, rounds
 from profilesvc.services.context import Services
 from profilesvc.storage import events as stored_events
 from profilesvc.storage import housekeeping, partitions
@@ -19,7 +16,6 @@ from profilesvc.storage.partitions import MONTHLY
 log = logging.getLogger("profilesvc")
 PAUSES = (60.0, 3600.0)  # seconds before the first round, and between rounds
 COUNTS_PAUSES = (60.0, 60.0)
-Work = Callable[[Services], Awaitable[None]]
 # How long rows are kept, in milliseconds after the time that they contain; those of MONTHLY until their whole month is
 # older, on all databases.
 KEPT: dict[str, int] = {
@@ -47,16 +43,12 @@ KEPT: dict[str, int] = {
 async def run_round(services: Services) -> None:
     """Run one round. Every process runs rounds; one deletes at a time, and the rest may run twice without effect."""
     await audit.record_expired(services)
-    async with services.storage.leases.hold("housekeeping", patience=0) as was_free:
-        if was_free:
-            await _delete_old(services)
+    await rounds.run_alone(services, "housekeeping", _delete_old)
 
 
 async def revoke_consents(services: Services) -> None:
     """Withdraw the consents of logins that their owners have disconnected, in one process at a time."""
-    async with services.storage.leases.hold("revocations", patience=0) as was_free:
-        if was_free:
-            await provider_connections.revoke_due(services)
+    await rounds.run_alone(services, "revocations", provider_connections.revoke_due)
 
 
 async def _delete_old(services: Services) -> None:
@@ -89,52 +81,22 @@ async def _write_events_again(services: Services, now: int) -> None:
             await stored_events.write_again(session, owner_id, number, now)
 
 
-async def run(
-    services: Services,
-    stopped: Callable[[float], Awaitable[bool]],
-    work: Work = run_round,
-    pauses: tuple[float, float] = PAUSES,
-) -> None:
-    """Run a round soon after the start and then periodically. The next round also does the work of a failed one.
-
-    `stopped` waits for at most the given seconds and returns True to end the rounds.
-    """
-    pause, then = pauses
-    while not await stopped(pause):
-        pause = then
-        try:
-            with request.in_background():
-                await work(services)
-        except ServiceError as error:
-            services.failed_in_background("housekeeping", error)
-        except Exception:  # a defect must not end the rounds
-            log.exception("housekeeping: unexpected")
-
-
 @contextlib.asynccontextmanager
 async def in_background(services: Services) -> AsyncIterator[None]:
-    """Run rounds as long as the block runs, and finish the current one."""
-    stop = asyncio.Event()
-
-    async def stopped(seconds: float) -> bool:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), seconds)
-        return stop.is_set()
-
-    rounds = asyncio.gather(
-        run(services, stopped),
-        run(services, stopped, counts.renew, COUNTS_PAUSES),
-        run(services, stopped, sweep.run_once, sweep.PAUSES),
-        run(services, stopped, readings.run_once, readings.PAUSES),
-        run(services, stopped, feed.run_once, feed.PAUSES),
-        run(services, stopped, publishing.run_once, publishing.PAUSES),
-        run(services, stopped, revoke_consents, COUNTS_PAUSES),
-        run(services, stopped, deletion.run_once, COUNTS_PAUSES),
-        run(services, stopped, request_log.write_round, request_log.PAUSES),
-    )
+    """Run rounds as long as the block runs, and finish the current ones."""
+    works: dict[rounds.Work, rounds.Pauses] = {
+        run_round: PAUSES,
+        counts.renew: COUNTS_PAUSES,
+        sweep.run_once: sweep.PAUSES,
+        readings.run_once: readings.PAUSES,
+        feed.run_once: feed.PAUSES,
+        publishing.run_once: publishing.PAUSES,
+        revoke_consents: COUNTS_PAUSES,
+        deletion.run_once: COUNTS_PAUSES,
+        request_log.write_round: request_log.PAUSES,
+    }
     try:
-        yield
+        async with rounds.in_background(services, "housekeeping", works):
+            yield
     finally:
-        stop.set()
-        await rounds
         await request_log.write_round(services)  # the last requests

@@ -5,6 +5,7 @@ import logging
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import drafts as service
 from profilesvc.services.context import Services
+from profilesvc.services.rounds import run_alone
 from profilesvc.storage import drafts
 
 log = logging.getLogger("profilesvc")
@@ -18,16 +19,17 @@ async def run_once(services: Services) -> None:
     Raises:
         ServiceError: SERVICE_UNAVAILABLE; the next round sends the rest.
     """
-    async with services.storage.leases.hold("publishing", patience=0) as was_free:
-        if not was_free:
-            return
-        async with services.storage.read() as session:
-            found = await drafts.due(session, services.clock.now(), _ROUND)
-        for due in found:
-            services.storage.renew()
-            try:
-                await service.publish(services, due)
-            except ServiceError:
-                raise
-            except Exception:  # a defect with one post must not keep all others from being sent
-                log.exception("publishing: unexpected")
+    await run_alone(services, "publishing", _round)
+
+
+async def _round(services: Services) -> None:
+    async with services.storage.read() as session:
+        found = await drafts.due(session, services.clock.now(), _ROUND)
+    for due in found:
+        services.storage.renew()
+        try:
+            await service.publish(services, due)
+        except ServiceError:
+            raise
+        except Exception:  # a defect with one post must not keep all others from being sent
+            log.exception("publishing: unexpected")

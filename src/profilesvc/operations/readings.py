@@ -11,6 +11,7 @@ from profilesvc.operations import checks
 from profilesvc.operations.attempts import FAILURES, attempt
 from profilesvc.services import access, posts, reviews
 from profilesvc.services.context import Caller, Services
+from profilesvc.services.rounds import run_alone
 from profilesvc.storage import readings, watches
 from profilesvc.storage.readings import Due
 
@@ -29,9 +30,7 @@ async def run_once(services: Services) -> None:
     """
     if not services.settings.provider.readings_per_minute:
         return
-    async with services.storage.leases.hold("readings", patience=0) as was_free:
-        if was_free and await _may_start(services):
-            await _round(services)
+    await run_alone(services, "readings", _round)
 
 
 async def _may_start(services: Services) -> bool:
@@ -45,6 +44,8 @@ async def _may_start(services: Services) -> bool:
 
 
 async def _round(services: Services) -> None:
+    if not await _may_start(services):
+        return
     provider = services.settings.provider
     budget, failures = provider.readings_per_minute, 0
     before = services.clock.now() - provider.reading_interval_minutes * MINUTE

@@ -17,6 +17,7 @@ from profilesvc.domain.time import FrozenClock, ShiftedClock
 from profilesvc.operations.alarms import OUTAGE, TOGETHER, Alarms
 from profilesvc.services import watching
 from profilesvc.services.context import Services
+from profilesvc.services.rounds import run_alone
 from profilesvc.storage import watches
 from profilesvc.storage.watches import FIRST, LAST, Page, Stale
 
@@ -32,9 +33,7 @@ async def run_once(services: Services) -> None:
     Raises:
         ServiceError: SERVICE_UNAVAILABLE; the next sweep does what is left.
     """
-    async with services.storage.leases.hold("sweep", patience=0) as was_free:
-        if was_free:
-            await _sweep(services)
+    await run_alone(services, "sweep", _sweep)
 
 
 async def catch_up(services: Services) -> None:

@@ -14,6 +14,7 @@ from profilesvc.domain.keys import secret_digest
 from profilesvc.domain.time import DAY, MINUTE, iso
 from profilesvc.services import audit, provider_connections, provider_consent, sessions
 from profilesvc.services.context import Caller, Services
+from profilesvc.services.rounds import run_alone
 from profilesvc.services.users import find_user
 from profilesvc.storage import deletions, users
 from profilesvc.storage import provider_connections as logins
@@ -25,7 +26,6 @@ SETTLED = provider_consent.STATE_MS + 5 * MINUTE  # longer than a consent that h
 _NOTICE = DAY  # how long the last message may wait for the mail server
 _KEPT = audit.KEPT + 31 * DAY  # the audit trail is deleted by the month
 _MOST = 1_000  # accounts of a round
-_LEASE = "deletions"
 
 
 class Plan(NamedTuple):
@@ -110,18 +110,19 @@ async def delete_user(services: Services, email: str, *, dry_run: bool = False) 
 
 async def run_once(services: Services) -> None:
     """Continue all deletions, and forget those whose audit trail is old; one process does it at a time."""
-    async with services.storage.leases.hold(_LEASE, patience=0) as was_free:
-        if not was_free:
-            return
-        async with services.storage.read() as session:
-            unfinished = await deletions.unfinished(session, _MOST)
-            old = await deletions.finished(session, services.clock.now() - _KEPT, _MOST)
-        for deletion in unfinished:
-            await _pass(services, deletion)
-        for deletion in old:
-            services.storage.renew()
-            async with services.storage.write() as session:
-                await deletions.forget(session, deletion.owner_id)
+    await run_alone(services, "deletions", _round)
+
+
+async def _round(services: Services) -> None:
+    async with services.storage.read() as session:
+        unfinished = await deletions.unfinished(session, _MOST)
+        old = await deletions.finished(session, services.clock.now() - _KEPT, _MOST)
+    for deletion in unfinished:
+        await _pass(services, deletion)
+    for deletion in old:
+        services.storage.renew()
+        async with services.storage.write() as session:
+            await deletions.forget(session, deletion.owner_id)
 
 
 async def _pass(services: Services, deletion: Deletion) -> None:
