@@ -30,7 +30,7 @@ the demo data.
 """
 
 import json
-from typing import Literal, TypeVar
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from quart import Blueprint, ResponseReturnValue, g, request
@@ -54,7 +54,7 @@ from profilesvc.emulator.posts import rendered
 from profilesvc.emulator.reviews import rendered as rendered_review
 from profilesvc.emulator.seeding import clear, fill, post_row, review_row
 from profilesvc.emulator.state import Emulator, Switches, emulator, load_switches
-from profilesvc.emulator.store import dump
+from profilesvc.emulator.store import dump, find
 from profilesvc.emulator.tables import (
     EmulatorAccountRow,
     EmulatorLocationRow,
@@ -62,10 +62,8 @@ from profilesvc.emulator.tables import (
     EmulatorPostRow,
     EmulatorReviewRow,
     EmulatorStateRow,
-    EmulatorTable,
 )
 
-Row = TypeVar("Row", bound=EmulatorTable)
 control = Blueprint("control", __name__, url_prefix="/__emulator")
 _REPLACED = ("google_updated", "verifications", "attributes", "blocked")
 _DOCUMENTS = ("document", "voice_of_merchant", "pending", *_REPLACED)
@@ -177,18 +175,18 @@ async def put_state() -> JsonObject:
         switches = {**(await load_switches(session)).model_dump(), **change.switches}
         await _set_switches(session, switches)
         for name, fields in change.locations.items():
-            row = await _require(session, EmulatorLocationRow, name)
+            row = await find(session, EmulatorLocationRow, name)
             row.document = dump(_merged(Location, json.loads(row.document), fields))
         await _add(session, change)
         for name, state in change.voice_of_merchant.items():
-            set_voice_of_merchant(await _require(session, EmulatorLocationRow, name), state)
+            set_voice_of_merchant(await find(session, EmulatorLocationRow, name), state)
         for column in _REPLACED:
             for name, value in change.model_dump(exclude_unset=True).get(column, {}).items():
-                setattr(await _require(session, EmulatorLocationRow, name), column, dump(value))
+                setattr(await find(session, EmulatorLocationRow, name), column, dump(value))
         for name, fields in change.posts.items():
             await _put_post(session, name, fields)
         news = [
-            Change("GOOGLE_UPDATE", (await _require(session, EmulatorLocationRow, name)).account, name)
+            Change("GOOGLE_UPDATE", (await find(session, EmulatorLocationRow, name)).account, name)
             for name, value in change.google_updated.items()
             if value
         ]
@@ -217,13 +215,6 @@ async def _add(session: AsyncSession, change: StateChange) -> None:
             await end_grants(session, subject)
 
 
-async def _require(session: AsyncSession, table: type[Row], name: str) -> Row:
-    row = await session.get(table, name)
-    if row is None:
-        raise not_found()
-    return row
-
-
 async def _set_switches(session: AsyncSession, values: JsonObject) -> None:
     row = (await session.exec(select(EmulatorStateRow))).one()
     row.document = Switches.model_validate(values).model_dump_json()
@@ -242,7 +233,7 @@ async def _put_post(session: AsyncSession, name: str, fields: JsonObject) -> Non
         _change_post(row, fields)
         return
     parent = name.partition("/localPosts/")[0]
-    location = await _require(session, EmulatorLocationRow, f"locations/{parent.rpartition('/')[2]}")
+    location = await find(session, EmulatorLocationRow, f"locations/{parent.rpartition('/')[2]}")
     if "state" not in fields or name == parent or parent != f"{location.account}/{location.name}":
         raise not_found()
     at = iso(emulator().clock.now() + (await load_switches(session)).clock_offset_ms)
@@ -261,11 +252,11 @@ def _change_post(row: EmulatorPostRow, fields: JsonObject) -> None:
 async def _change_review(session: AsyncSession, name: str, review: JsonObject | None) -> list[Change]:
     """Add, replace or delete a review; return what is published of it."""
     parent, _, ident = name.partition("/reviews/")
-    location = await _require(session, EmulatorLocationRow, f"locations/{parent.rpartition('/')[2]}")
+    location = await find(session, EmulatorLocationRow, f"locations/{parent.rpartition('/')[2]}")
     if not ident or parent != f"{location.account}/{location.name}":
         raise not_found()
     if review is None:
-        await session.delete(await _require(session, EmulatorReviewRow, name))
+        await session.delete(await find(session, EmulatorReviewRow, name))
         return []
     kind: NotificationType = "UPDATED_REVIEW" if await session.get(EmulatorReviewRow, name) else "NEW_REVIEW"
     at = iso(emulator().clock.now() + (await load_switches(session)).clock_offset_ms)

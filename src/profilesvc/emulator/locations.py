@@ -13,7 +13,7 @@ from profilesvc.emulator.filters import location_filter, location_order
 from profilesvc.emulator.masks import Path, applied, read_mask, trimmed, update_mask
 from profilesvc.emulator.rules import check_blocked, check_location, check_service_area, settled
 from profilesvc.emulator.state import count_edit, count_update, emulator, login, now, switches
-from profilesvc.emulator.store import dump
+from profilesvc.emulator.store import dump, find
 from profilesvc.emulator.tables import EmulatorAccountRow, EmulatorLocationRow
 from profilesvc.emulator.wire import page, pruned, read_message, read_query
 
@@ -28,8 +28,32 @@ async def find_location(session: AsyncSession, location: str) -> EmulatorLocatio
     Raises:
         ApiError: 404.
     """
-    row = await session.get(EmulatorLocationRow, f"locations/{location}")
-    if row is None or not login().sees(row.account):
+    row = await find(session, EmulatorLocationRow, f"locations/{location}")
+    if not login().sees(row.account):
+        raise not_found()
+    return row
+
+
+async def find_in_account(session: AsyncSession, account: str, location: str) -> EmulatorLocationRow:
+    """Return a location of an account; both ids are without prefix.
+
+    Raises:
+        ApiError: 404.
+    """
+    row = await find_location(session, location)
+    if row.account != f"accounts/{account}":
+        raise not_found()
+    return row
+
+
+async def find_account(session: AsyncSession, account: str) -> EmulatorAccountRow:
+    """Return the account by its id without prefix.
+
+    Raises:
+        ApiError: 404.
+    """
+    row = await find(session, EmulatorAccountRow, f"accounts/{account}")
+    if not login().sees(row.name):
         raise not_found()
     return row
 
@@ -55,10 +79,8 @@ async def list_locations(account: str) -> JsonObject:
     statement = select(EmulatorLocationRow)
     async with emulator().store.read() as session:
         if account != EVERY_ACCOUNT:
-            known = await session.get(EmulatorAccountRow, f"accounts/{account}")
-            if known is None or not login().sees(known.name):
-                raise not_found()
-            statement = statement.where(EmulatorLocationRow.account == f"accounts/{account}")
+            known = await find_account(session, account)
+            statement = statement.where(EmulatorLocationRow.account == known.name)
         rows = [row for row in (await session.exec(statement)).all() if login().sees(row.account)]
         matching = [(json.loads(row.document), row) for row in rows]
     order = location_order(query.get("orderBy", ""))

@@ -26,11 +26,11 @@ from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.notification import NotificationSetting, NotificationType
 from profilesvc.domain.time import SECOND, iso
 from profilesvc.emulator.consent import consent
-from profilesvc.emulator.errors import not_found
+from profilesvc.emulator.locations import find_account
 from profilesvc.emulator.masks import applied, update_mask
-from profilesvc.emulator.state import Emulator, Switches, emulator, login, switches
+from profilesvc.emulator.state import Emulator, Switches, emulator, switches
 from profilesvc.emulator.store import dump
-from profilesvc.emulator.tables import EmulatorAccountRow, EmulatorNotificationRow, EmulatorPushKeyRow
+from profilesvc.emulator.tables import EmulatorNotificationRow, EmulatorPushKeyRow
 from profilesvc.emulator.wire import pruned, read_message, read_query
 
 notifications = Blueprint("notifications", __name__)
@@ -73,9 +73,7 @@ async def patch_setting(account: str) -> JsonObject:
 
 
 async def _document(session: AsyncSession, account: str) -> JsonObject:
-    known = await session.get(EmulatorAccountRow, f"accounts/{account}")
-    if known is None or not login().sees(known.name):
-        raise not_found()
+    known = await find_account(session, account)
     row = await session.get(EmulatorNotificationRow, known.name)
     return {} if row is None else dict(json.loads(row.document))
 

@@ -7,20 +7,20 @@ from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.provider.post import LocalPost
+from profilesvc.contract.provider.format import Message
+from profilesvc.contract.provider.post import LocalPost, MediaItem
+from profilesvc.domain.messages import access_of
 from profilesvc.domain.time import iso, parse_iso
-from profilesvc.emulator.errors import bad_request, not_found
-from profilesvc.emulator.locations import find_location
+from profilesvc.emulator.errors import bad_request
+from profilesvc.emulator.locations import find_in_account
 from profilesvc.emulator.masks import applied, update_mask
 from profilesvc.emulator.rules import check_post
 from profilesvc.emulator.state import count_edit, emulator, now, switches
-from profilesvc.emulator.store import dump
+from profilesvc.emulator.store import dump, find
 from profilesvc.emulator.tables import EmulatorPostRow
 from profilesvc.emulator.wire import page, read_message, read_query
 
 posts = Blueprint("posts", __name__, url_prefix="/v4/accounts/<name:account>/locations/<name:location>/localPosts")
-_OUTPUT_ONLY = {"name", "state", "createTime", "updateTime", "searchUrl", "recurringInstanceTime"}
-_MEDIA_OUTPUT_ONLY = {"name", "googleUrl", "thumbnailUrl", "createTime", "dimensions", "attribution", "insights"}
 _ID_RANGE = 10**18
 
 
@@ -36,6 +36,10 @@ def rendered(row: EmulatorPostRow, at: int) -> JsonObject:
     return {**json.loads(row.document), "state": state_of(row, at)}
 
 
+def _writable(message: type[Message], document: JsonObject) -> JsonObject:
+    return {name: value for name, value in document.items() if access_of(message.model_fields[name]) is None}
+
+
 def _submit(row: EmulatorPostRow, document: JsonObject) -> None:
     """Store a document and start its review. The current switches determine the verdict."""
     row.document = dump({**document, "updateTime": iso(now())})
@@ -47,17 +51,13 @@ def _submit(row: EmulatorPostRow, document: JsonObject) -> None:
 
 
 async def _require_parent(session: AsyncSession, account: str, location: str) -> str:
-    row = await find_location(session, location)
-    if row.account != f"accounts/{account}":
-        raise not_found()
+    row = await find_in_account(session, account, location)
     return f"{row.account}/{row.name}"
 
 
-async def _find_post(session: AsyncSession, parent: str, post: str) -> EmulatorPostRow:
-    row = await session.get(EmulatorPostRow, f"{parent}/localPosts/{post}")
-    if row is None:
-        raise not_found()
-    return row
+async def _find_post(session: AsyncSession, account: str, location: str, post: str) -> EmulatorPostRow:
+    parent = await _require_parent(session, account, location)
+    return await find(session, EmulatorPostRow, f"{parent}/localPosts/{post}")
 
 
 async def _free_name(session: AsyncSession, parent: str) -> str:
@@ -79,7 +79,7 @@ def _hosted(name: str, document: JsonObject) -> JsonObject:
             "googleUrl": f"https://photos.example/{post}-{number}",
             "createTime": iso(now()),
         }
-        media.append({**{key: value for key, value in item.items() if key not in _MEDIA_OUTPUT_ONLY}, **hosted})
+        media.append({**_writable(MediaItem, item), **hosted})
     return {"media": media} if media else {}
 
 
@@ -88,7 +88,7 @@ async def create_post(account: str, location: str) -> JsonObject:
     """Create a post and start its review."""
     read_query()
     body = await read_message(LocalPost, "local_post")
-    document = {key: value for key, value in body.items() if key not in _OUTPUT_ONLY}
+    document = _writable(LocalPost, body)
     async with emulator().store.write() as session:
         parent = await _require_parent(session, account, location)
         check_post(document, strict=switches().strict)
@@ -119,8 +119,7 @@ async def list_posts(account: str, location: str) -> JsonObject:
 async def get_post(account: str, location: str, post: str) -> JsonObject:
     read_query()
     async with emulator().store.read() as session:
-        parent = await _require_parent(session, account, location)
-        return rendered(await _find_post(session, parent, post), now())
+        return rendered(await _find_post(session, account, location, post), now())
 
 
 @posts.patch("/<name:post>")
@@ -131,8 +130,7 @@ async def patch_post(account: str, location: str, post: str) -> JsonObject:
         raise bad_request("update_mask", "Invalid field mask provided")
     body = await read_message(LocalPost, "local_post")
     async with emulator().store.write() as session:
-        parent = await _require_parent(session, account, location)
-        row = await _find_post(session, parent, post)
+        row = await _find_post(session, account, location, post)
         document = applied(json.loads(row.document), body, mask)
         check_post(document, strict=switches().strict)
         await count_edit(f"locations/{location}")
@@ -145,6 +143,5 @@ async def patch_post(account: str, location: str, post: str) -> JsonObject:
 async def delete_post(account: str, location: str, post: str) -> JsonObject:
     read_query()
     async with emulator().store.write() as session:
-        parent = await _require_parent(session, account, location)
-        await session.delete(await _find_post(session, parent, post))
+        await session.delete(await _find_post(session, account, location, post))
     return {}

@@ -11,9 +11,9 @@ from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.review import BatchGetReviewsRequest, ReviewReply
 from profilesvc.domain.time import iso
 from profilesvc.emulator.errors import MISSING_VALUE, bad_request, failed_precondition, not_found, post_error
-from profilesvc.emulator.locations import find_location
+from profilesvc.emulator.locations import find_in_account
 from profilesvc.emulator.state import emulator, now, switches
-from profilesvc.emulator.store import dump
+from profilesvc.emulator.store import dump, find
 from profilesvc.emulator.tables import EmulatorReviewRow
 from profilesvc.emulator.wire import page, read_message, read_query
 
@@ -46,19 +46,15 @@ def rendered(row: EmulatorReviewRow, at: int) -> JsonObject:
 
 async def _require_parent(session: AsyncSession, account: str, location: str) -> str:
     """Return the name of the location, which must be verified."""
-    row = await find_location(session, location)
-    if row.account != f"accounts/{account}":
-        raise not_found()
+    row = await find_in_account(session, account, location)
     if not json.loads(row.voice_of_merchant).get("hasVoiceOfMerchant"):
         raise failed_precondition("The location is not verified.")
     return f"{row.account}/{row.name}"
 
 
-async def _find(session: AsyncSession, parent: str, review: str) -> EmulatorReviewRow:
-    row = await session.get(EmulatorReviewRow, f"{parent}/reviews/{review}")
-    if row is None:
-        raise not_found()
-    return row
+async def _find(session: AsyncSession, account: str, location: str, review: str) -> EmulatorReviewRow:
+    parent = await _require_parent(session, account, location)
+    return await find(session, EmulatorReviewRow, f"{parent}/reviews/{review}")
 
 
 async def _read(session: AsyncSession, parents: list[str], order: str) -> list[tuple[EmulatorReviewRow, JsonObject]]:
@@ -88,8 +84,7 @@ async def list_reviews(account: str, location: str) -> JsonObject:
 async def get_review(account: str, location: str, review: str) -> JsonObject:
     read_query()
     async with emulator().store.read() as session:
-        parent = await _require_parent(session, account, location)
-        return rendered(await _find(session, parent, review), now())
+        return rendered(await _find(session, account, location, review), now())
 
 
 @reviews.put("/locations/<name:location>/reviews/<name:review>/reply")
@@ -100,7 +95,7 @@ async def update_reply(account: str, location: str, review: str) -> JsonObject:
     if not comment:
         raise post_error(MISSING_VALUE, "comment", "Comment is required.")
     async with emulator().store.write() as session:
-        row = await _find(session, await _require_parent(session, account, location), review)
+        row = await _find(session, account, location, review)
         reply = {"comment": comment, "updateTime": iso(now())}
         row.document = dump({**json.loads(row.document), "reviewReply": reply})
         row.reply_ends = now() + round(switches().review_seconds * 1000)
@@ -120,7 +115,7 @@ async def delete_reply(account: str, location: str, review: str) -> JsonObject:
     """
     read_query()
     async with emulator().store.write() as session:
-        row = await _find(session, await _require_parent(session, account, location), review)
+        row = await _find(session, account, location, review)
         document = json.loads(row.document)
         if document.pop("reviewReply", None) is None:
             raise not_found()

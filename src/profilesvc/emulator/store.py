@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from sqlalchemy import Connection, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -13,9 +14,23 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from profilesvc.database.disposal import dispose
 from profilesvc.database.private_files import make_private
+from profilesvc.emulator.errors import not_found
 from profilesvc.emulator.tables import EmulatorTable
 
+Row = TypeVar("Row", bound=EmulatorTable)
 VERSION = 3  # a file of another version is replaced by one with the demo data
+
+
+async def find(session: AsyncSession, table: type[Row], name: str) -> Row:
+    """Return a row by its name.
+
+    Raises:
+        ApiError: 404.
+    """
+    row = await session.get(table, name)
+    if row is None:
+        raise not_found()
+    return row
 
 
 def dump(document: object) -> str:
