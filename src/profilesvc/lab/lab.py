@@ -4,6 +4,7 @@ import atexit
 import difflib
 import ssl
 from datetime import UTC, datetime
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 from weakref import WeakValueDictionary
@@ -20,8 +21,8 @@ from profilesvc.lab.guard import NeedsControl
 from profilesvc.lab.operator import EMAILS, OperatorControl
 from profilesvc.lab.plots import Plots
 from profilesvc.lab.provider import ProviderControl
-from profilesvc.lab.record import Call, LabClosed, Recording, code_of
-from profilesvc.lab.traffic import Noted, Traffic
+from profilesvc.lab.record import Call, LabClosed, Note, Recording, code_of
+from profilesvc.lab.traffic import Traffic
 from profilesvc.server.loopback import exempt_loopback
 from profilesvc.settings import LabSettings, Settings, load
 
@@ -122,8 +123,8 @@ class Lab(Plots):
             timeout=_TIMEOUT_SECONDS,
         )
 
-    def transport(self, name: str) -> httpx.BaseTransport:
-        """Return connections whose calls are recorded under a name. The lab closes them.
+    def transport(self, name: str, *notes: Note) -> httpx.BaseTransport:
+        """Return connections whose calls are recorded under a name, and passed to `notes`. The lab closes them.
 
         Raises:
             LabClosed: The lab is closed.
@@ -132,12 +133,12 @@ class Lab(Plots):
         plain: httpx.BaseTransport = httpx.HTTPTransport(verify=self._tls)
         if self._attached is not None:
             plain = self._attached.transport(plain)
-        recording = Recording(plain, name, self._record)
+        recording = Recording(plain, partial(self._record, name), *notes)
         self._opened.append(recording)
         return recording
 
     def _noted_transport(self, name: str) -> httpx.BaseTransport:
-        return Noted(self.transport(name), self._traffic.note)
+        return self.transport(name, self._traffic.note)
 
     def _require_open(self) -> None:
         if self._closed:
@@ -195,8 +196,8 @@ class Lab(Plots):
 
     # Recorded calls.
 
-    def _record(self, caller: str, request: httpx.Request, response: httpx.Response) -> None:
-        before = len(self._provider_calls)
+    def _record(self, caller: str, response: httpx.Response) -> None:
+        before, request = len(self._provider_calls), response.request
         if self._embedded is not None:
             self._embedded.settle()
         calls = self._all_provider_calls()[before:]

@@ -26,7 +26,7 @@ class Call:
         return f"{self.method} {self.path} {self.status}"
 
 
-Note = Callable[[str, httpx.Request, httpx.Response], None]
+Note = Callable[[httpx.Response], None]
 
 
 class LabClosed(RuntimeError):
@@ -41,10 +41,10 @@ class LabClosed(RuntimeError):
 
 
 class Recording(httpx.BaseTransport):
-    """A transport that calls `note` for every response, with the caller's name."""
+    """A transport that calls each of `notes` for every response."""
 
-    def __init__(self, inner: httpx.BaseTransport, caller: str, note: Note) -> None:
-        self._inner, self._caller, self._note = inner, caller, note
+    def __init__(self, inner: httpx.BaseTransport, *notes: Note) -> None:
+        self._inner, self._notes = inner, notes
         self._closed = False
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -57,7 +57,9 @@ class Recording(httpx.BaseTransport):
             raise LabClosed
         response = self._inner.handle_request(request)
         response.read()
-        self._note(self._caller, request, response)
+        response.request = request
+        for note in self._notes:
+            note(response)
         return response
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """The HTTP calls of the client library, shown below the cell that made them."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
@@ -68,21 +68,3 @@ def _shell() -> Any:
     except ImportError:
         return None
     return get_ipython()
-
-
-class Noted(httpx.BaseTransport):
-    """A transport that passes each response to `note`."""
-
-    def __init__(self, inner: httpx.BaseTransport, note: Callable[[httpx.Response], None]) -> None:
-        self._inner, self._note = inner, note
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send the request and note the response."""
-        response = self._inner.handle_request(request)
-        response.request = request
-        self._note(response)
-        return response
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._inner.close()
