@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from profilesvc.contract.common import parse_timestamp
+from profilesvc.domain.errors import invalid
 
 SECOND = 1_000
 MINUTE = 60 * SECOND
@@ -84,6 +85,18 @@ def parse_iso(text: str) -> int:
         ValueError: The text is not an RFC 3339 time.
     """
     return (parse_timestamp(text) - _EPOCH) // timedelta(milliseconds=1)
+
+
+def instant_of(field: str, text: str, example: str) -> int:
+    """Parse the time in a field of a body to milliseconds.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR, with the example.
+    """
+    try:
+        return parse_iso(text)
+    except ValueError:
+        raise invalid("body", field, f"must be an RFC 3339 time such as {example}") from None
 
 
 def month_start(instant: int, months_later: int = 0) -> int:

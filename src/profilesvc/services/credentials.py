@@ -11,7 +11,7 @@ from profilesvc.domain.domains import allowed_domains
 from profilesvc.domain.errors import Problem, ServiceError, invalid, invalid_many, problems_of
 from profilesvc.domain.keys import clean_name, new_client_id, new_secret, secret_digest
 from profilesvc.domain.permissions import ALL, grant
-from profilesvc.domain.time import SECOND, iso, iso_or_none, parse_iso
+from profilesvc.domain.time import SECOND, instant_of, iso, iso_or_none
 from profilesvc.services import audit
 from profilesvc.services.access import missing, own_key, require_location
 from profilesvc.services.context import Caller, Rendered, Services
@@ -128,10 +128,7 @@ def _allowed(services: Services, body: JsonObject) -> list[str]:
 def _expiry(text: str | None, now: int) -> int | None:
     if text is None:
         return None
-    try:
-        expires_at = parse_iso(text)
-    except ValueError:
-        raise invalid("body", "expires_at", "must be an RFC 3339 time such as 2027-01-02T03:04:05Z") from None
+    expires_at = instant_of("expires_at", text, "2027-01-02T03:04:05Z")
     if expires_at >= _END_OF_TIME:
         raise invalid("body", "expires_at", "must be before the year 10000")
     if expires_at <= now:

@@ -2,7 +2,7 @@
 
 from profilesvc.contract.alerts import KeyAlerts, KeyAlertsChange
 from profilesvc.domain.errors import invalid
-from profilesvc.domain.time import DAY, iso_or_none, parse_iso
+from profilesvc.domain.time import DAY, instant_of, iso_or_none
 from profilesvc.services.access import missing, own_key
 from profilesvc.services.context import Caller, Services
 from profilesvc.storage import deliveries, keys, watches
@@ -48,10 +48,7 @@ async def change(services: Services, caller: Caller, client_id: str, body: KeyAl
 def _snooze(text: str | None, now: int) -> int | None:
     if text is None:
         return None
-    try:
-        until = parse_iso(text)
-    except ValueError:
-        raise invalid("body", "snoozed_until", "must be an RFC 3339 time such as 2027-01-02T03:04:05Z") from None
+    until = instant_of("snoozed_until", text, "2027-01-02T03:04:05Z")
     if not now < until <= now + _LONGEST:
         raise invalid("body", "snoozed_until", "must be in the future, and at most 400 days away")
     return until

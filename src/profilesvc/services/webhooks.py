@@ -31,7 +31,7 @@ from profilesvc.database.statements import Executor
 from profilesvc.domain import webhooks
 from profilesvc.domain.addresses import Target, is_public, parse_target
 from profilesvc.domain.errors import ServiceError, invalid
-from profilesvc.domain.time import iso, iso_or_none, parse_iso
+from profilesvc.domain.time import instant_of, iso, iso_or_none
 from profilesvc.services import audit, events
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
@@ -225,10 +225,7 @@ async def recover(services: Services, caller: Caller, webhook_id: str, body: Web
         ServiceError: VALIDATION_ERROR; NOT_FOUND; CONFLICT if the webhook is disabled.
     """
     number, now = _number(webhook_id), services.clock.now()
-    try:
-        since = parse_iso(body.since)
-    except ValueError:
-        raise invalid("body", "since", "must be an RFC 3339 time such as 2026-01-02T03:04:05Z") from None
+    since = instant_of("since", body.since, "2026-01-02T03:04:05Z")
     if not now - events.KEPT <= since <= now:
         raise invalid("body", "since", "must be a time within the last 30 days")
     async with services.storage.write() as session:
