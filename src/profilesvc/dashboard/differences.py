@@ -2,9 +2,8 @@
 
 from quart import Blueprint, Response, request
 
-from profilesvc.api.parsing import idempotency_key
 from profilesvc.dashboard import pages, site
-from profilesvc.dashboard.visits import Visit, view
+from profilesvc.dashboard.visits import Visit, form_key, view
 from profilesvc.domain import profiles
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.services import comparison, sync, updates
@@ -22,7 +21,7 @@ async def settle(visit: Visit, locationId: str) -> Response:
     try:
         if decision is None:
             raise invalid("body", "decision", "must be accept or reject")
-        once = idempotency_key([[form.get("once", "")]], ["dashboard", location.name, decision, mask])
+        once = form_key(form, ["dashboard", location.name, decision, mask])
         await updates.settle(visit.services, visit.caller, location, (decision, mask), once)
     except ServiceError as error:
         return await site.show_page(visit, location, error=error)
@@ -40,7 +39,7 @@ async def settle_difference(visit: Visit, locationId: str) -> Response:
         compared = await comparison.compare(visit.services, location)
         if path in {difference.field for difference in compared.differences}:  # else someone has settled it
             values = compared.source if choice == "ours" else compared.provider
-            once = idempotency_key([[form.get("once", "")]], ["dashboard", location.name, path, choice])
+            once = form_key(form, ["dashboard", location.name, path, choice])
             body = profiles.only(values, path)
             await sync.run(visit.services, visit.caller, location, body, once)
     except ServiceError as error:

@@ -6,13 +6,12 @@ import json
 from quart import Blueprint, Response, request
 from werkzeug.datastructures import MultiDict
 
-from profilesvc.api.parsing import idempotency_key
 from profilesvc.contract.errors import IDEMPOTENCY_IN_PROGRESS, VALIDATION_ERROR
 from profilesvc.contract.json import JsonObject
 from profilesvc.dashboard import pages, photos, post_form, post_words
 from profilesvc.dashboard.edits import Edit, is_digest
 from profilesvc.dashboard.listing import Listing, matches, page_of
-from profilesvc.dashboard.visits import Visit, view
+from profilesvc.dashboard.visits import Visit, form_key, view
 from profilesvc.domain.errors import ServiceError, invalid_many, problems_in, problems_of
 from profilesvc.domain.posts import check_create
 from profilesvc.services import drafts, overview, posts
@@ -80,7 +79,7 @@ async def act(visit: Visit, location: AllowedLocation, kind: str, form: "MultiDi
         due = due_of(form, body) if form["intent"] == "schedule" else None
         await drafts.save(visit.services, location, kept, body, due, draft_id)
         return "drafted" if due is None else "scheduled"
-    once = idempotency_key([[form.get("once", "")]], body)
+    once = form_key(form, body)
     before = await drafts.unschedule(visit.services, location, draft_id) if draft_id else None
     try:
         await _create(visit, location, body, once)
@@ -94,7 +93,7 @@ async def act(visit: Visit, location: AllowedLocation, kind: str, form: "MultiDi
     return "posted"
 
 
-async def _create(visit: Visit, location: AllowedLocation, body: JsonObject, once: IdempotencyKey | None) -> None:
+async def _create(visit: Visit, location: AllowedLocation, body: JsonObject, once: IdempotencyKey) -> None:
     """Create the post. A form that was sent twice waits for the result of the first."""
     for _ in range(_TIMES):
         try:

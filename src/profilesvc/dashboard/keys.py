@@ -5,14 +5,14 @@ from collections.abc import Mapping
 
 from quart import Blueprint, Response, request
 
-from profilesvc.api.parsing import checked, idempotency_key
+from profilesvc.api.parsing import checked
 from profilesvc.contract.alerts import KeyAlertsChange
 from profilesvc.contract.audit import AuditQuery
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.contract.keys import KeyDetails, KeyRoll
 from profilesvc.dashboard import exports, key_form, key_list, key_requests, pages, problems, words
 from profilesvc.dashboard.edits import Edit
-from profilesvc.dashboard.visits import Visit, view
+from profilesvc.dashboard.visits import Visit, form_key, view
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.time import DAY, iso
 from profilesvc.services import audit, badges, credentials, key_alerts, key_changes, keys, overview
@@ -66,8 +66,7 @@ async def create(visit: Visit) -> Response:
         choices = await overview.choices(visit.services, visit.caller)
         businesses = (await keys.businesses(visit.services, visit.caller)).businesses
         body = key_form.body_of(visit.services, form, choices, businesses)
-        once = idempotency_key([[form.get("once", "")]], "form")
-        assert once is not None, "one value was given"
+        once = form_key(form, "form")
         created = await credentials.create_once(visit.services, visit.caller, body, once.value)
     except ServiceError as error:
         return await _list(visit, form, error)

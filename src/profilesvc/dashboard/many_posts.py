@@ -5,10 +5,9 @@ from collections.abc import Collection
 from quart import Blueprint, Response, request
 from werkzeug.datastructures import MultiDict
 
-from profilesvc.api.parsing import idempotency_key
 from profilesvc.dashboard import drafts, pages, photos, post_form, problems
 from profilesvc.dashboard.problems import NONE, Problems
-from profilesvc.dashboard.visits import Visit, view
+from profilesvc.dashboard.visits import Visit, form_key, view
 from profilesvc.domain.errors import ServiceError, invalid, invalid_many, problems_of
 from profilesvc.domain.posts import check_create
 from profilesvc.services import overview, several
@@ -52,8 +51,7 @@ async def act(visit: Visit) -> Response:
             due = drafts.due_of(form, document)
     except ServiceError as error:
         return await _form_page(visit, form, problems.of(error))
-    once = idempotency_key([[form.get("once") or random_id(visit.services.entropy)]], document)
-    assert once is not None, "one value was given"
+    once = form_key({"once": form.get("once") or random_id(visit.services.entropy)}, document)
     if intent in ("draft", "schedule"):
         kept = Kept(drafts.fields_of(form, kind), document, due)
         return await _done(visit, form, chosen, await several.draft(visit.services, visit.caller, chosen, kept, once))

@@ -5,14 +5,13 @@ import re
 
 from quart import Blueprint, Response, current_app, request
 
-from profilesvc.api.parsing import idempotency_key
 from profilesvc.contract.json import JsonObject
 from profilesvc.dashboard import hours, pages, problems, profile_lists, values
 from profilesvc.dashboard.problem_words import in_words
 from profilesvc.dashboard.problems import Problem, Problems
 from profilesvc.dashboard.profile_form import ProfileForm, input_of, part_of
 from profilesvc.dashboard.profile_lists import HOURS, PREFIXES, categories_of
-from profilesvc.dashboard.visits import Visit, view
+from profilesvc.dashboard.visits import Visit, form_key, view
 from profilesvc.domain import profiles
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.time import DAY
@@ -45,7 +44,7 @@ async def save(visit: Visit, locationId: str) -> Response:
             return await _page(visit, location, form, found=await _more(visit, location, form, intent))
         body = form.changed()
         if body:
-            once = idempotency_key([[sent.get("once", "")]], ["dashboard", location.name, body])
+            once = form_key(sent, ["dashboard", location.name, body])
             await sync.run(visit.services, visit.caller, location, body, once)
     except ServiceError as error:
         return await _page(visit, location, form, error)

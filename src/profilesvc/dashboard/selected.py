@@ -2,9 +2,8 @@
 
 from quart import Blueprint, Response, request
 
-from profilesvc.api.parsing import idempotency_key
 from profilesvc.dashboard import pages, problems
-from profilesvc.dashboard.visits import Visit, view
+from profilesvc.dashboard.visits import Visit, form_key, view
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.language.texts import N_, Words
 from profilesvc.services import overview, several
@@ -40,8 +39,7 @@ async def preview(visit: Visit) -> Response:
 async def run(visit: Visit) -> Response:
     form = await request.form
     act, ids = _act(form.get("act", "")), form.getlist("site")
-    once = idempotency_key([[form.get("once", "")]], act)
-    assert once is not None, "one value was given"
+    once = form_key(form, act)
     try:
         sites = several.selected(await overview.sites(visit.services, visit.caller), ids)
     except ServiceError as error:

@@ -4,12 +4,11 @@ from collections.abc import Awaitable
 
 from quart import Blueprint, Response, request
 
-from profilesvc.api.parsing import idempotency_key
 from profilesvc.contract.connection import ConnectionStatusWithHistory, StatePeriod
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.sync import SyncHistoryQuery, SyncPreview
 from profilesvc.dashboard import changes, pages, problems
-from profilesvc.dashboard.visits import Visit, view
+from profilesvc.dashboard.visits import Visit, form_key, view
 from profilesvc.domain.connection import HISTORY
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.readings import reading
@@ -81,7 +80,7 @@ async def push(visit: Visit, locationId: str) -> Response:
         source = (await comparison.compare(visit.services, location)).source
         if form.get("intent") == "preview":
             return await show_page(visit, location, await comparison.preview(visit.services, location, source))
-        once = idempotency_key([[form.get("once", "")]], ["dashboard", location.name])
+        once = form_key(form, ["dashboard", location.name])
         await sync.run(visit.services, visit.caller, location, source, once)
     except ServiceError as error:
         return await show_page(visit, location, error=error)

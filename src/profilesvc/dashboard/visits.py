@@ -3,13 +3,14 @@
 import contextlib
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 from urllib.parse import quote, urlsplit
 
 from quart import Blueprint, Response, request
 
+from profilesvc.api.parsing import idempotency_key
 from profilesvc.api.request import AwaitedBody, bearer_token, current_services, quart_request, receive
 from profilesvc.api.uploads import Upload
 from profilesvc.contract.common import location_name
@@ -21,6 +22,7 @@ from profilesvc.domain.request import current_request
 from profilesvc.limits.limiter import Kind
 from profilesvc.services import access, locations
 from profilesvc.services.context import AllowedLocation, Caller, Services
+from profilesvc.services.idempotency import IdempotencyKey
 from profilesvc.tokens.seals import Seal
 
 _LOCAL = re.compile(r"/dashboard(?:/[A-Za-z0-9_/-]*)?(?:\?[A-Za-z0-9_.~%+=&/-]{0,1000})?\Z", re.ASCII)
@@ -85,6 +87,17 @@ def of_path(parameter: str, canonical: Callable[..., str], *values: str) -> str:
         return canonical(*values)
     except ValueError as error:
         raise invalid("path", parameter, str(error)) from None
+
+
+def form_key(form: Mapping[str, str], sent: object) -> IdempotencyKey:
+    """Return the idempotency key of a form: the value of its field `once`, and the fingerprint of what it sends.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR.
+    """
+    key = idempotency_key([[form.get("once", "")]], sent)
+    assert key is not None, "one value was given"
+    return key
 
 
 async def admit_visit(*, again: bool = False) -> Visit:
