@@ -276,14 +276,14 @@ async def require_location(services: Services, caller: Caller, name: str) -> All
     return AllowedLocation(name, caller.owner_id, caller.plan, *place)
 
 
-def require_plan(location: AllowedLocation, feature: Feature) -> None:
-    """Reject a request for a feature that the plan of the location's owner does not include (D-80, D-90).
+def require_plan(owner: AllowedLocation | Caller, feature: Feature) -> None:
+    """Reject a request for a feature that is not in the plan of a caller, or of a location's owner (D-80, D-90).
 
     Raises:
         ServiceError: PLAN_RESTRICTION.
     """
-    if not getattr(location.plan, feature):
-        raise ServiceError(PLAN_RESTRICTION, f"The plan {location.plan.display_name} does not include {feature}.")
+    if not getattr(owner.plan, feature):
+        raise ServiceError(PLAN_RESTRICTION, f"The plan {owner.plan.display_name} does not include {feature}.")
 
 
 def missing(what: str) -> ServiceError:

@@ -4,11 +4,11 @@ import hashlib
 import json
 import re
 
-from profilesvc.contract.errors import CONFLICT, PLAN_RESTRICTION
+from profilesvc.contract.errors import CONFLICT
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.photos import media_type
 from profilesvc.domain.time import DAY
-from profilesvc.services.access import missing
+from profilesvc.services.access import missing, require_plan
 from profilesvc.services.context import Caller, Services
 from profilesvc.storage import photos
 from profilesvc.storage.photos import Photo
@@ -32,8 +32,7 @@ async def store(services: Services, caller: Caller, content: bytes, once: str = 
     Raises:
         ServiceError: PLAN_RESTRICTION; VALIDATION_ERROR; CONFLICT for too many photos or bytes.
     """
-    if not caller.plan.posts:
-        raise ServiceError(PLAN_RESTRICTION, f"The plan {caller.plan.display_name} does not include posts.")
+    require_plan(caller, "posts")
     try:
         found = media_type(content)
     except ValueError as error:
