@@ -69,7 +69,7 @@ def _run(examples: Examples, embedded: Embedded) -> None:
     _posts(examples, site)
     _reviews(examples, site)
     _sync(examples, owner, site)
-    _oauth(examples, owner, key)
+    _oauth(examples, key)
     for part in (webhook_examples, alert_examples, connection_examples, update_examples):
         part.record(examples, owner)
     _callers(examples, owner, site, key)
@@ -78,7 +78,7 @@ def _run(examples: Examples, embedded: Embedded) -> None:
     _provider(examples, site)
     _waiting(examples, site, key)
     _changed_keys(examples, owner, key)
-    _revocation(examples, owner, site, key)
+    _revocation(examples, owner, key)
     owner = examples.lab.user("alice")  # the earlier token has expired
     _slow(examples, embedded, owner)
     _damaged(examples, embedded, owner)
@@ -203,7 +203,7 @@ def _sync(examples: Examples, owner: httpx.Client, site: httpx.Client) -> None:
     examples.fails("sync_profile", "Another body", site, {"title": "Pier"}, group="all", headers=once, **HERE)
 
 
-def _oauth(examples: Examples, owner: httpx.Client, key: JsonObject) -> None:
+def _oauth(examples: Examples, key: JsonObject) -> None:
     anyone, pair = examples.lab.anonymous, {name: key[name] for name in PAIR}
     grant = {"grant_type": "client_credentials", **pair}
     examples.ok("issue_oauth_token", "Client credentials", anyone, grant)
@@ -358,7 +358,7 @@ def _changed_keys(examples: Examples, owner: httpx.Client, key: JsonObject) -> N
     examples.ok("reactivate_key", "An active key", owner, **of_key)
 
 
-def _revocation(examples: Examples, owner: httpx.Client, site: httpx.Client, key: JsonObject) -> None:
+def _revocation(examples: Examples, owner: httpx.Client, key: JsonObject) -> None:
     of_key: JsonObject = {"client_id": key["client_id"]}
     examples.ok("list_key_events", "The last two events of a key", owner, **of_key, limit=2)
     examples.ok("list_key_requests", "The last two errors of a key", owner, **of_key, limit=2, errors_only="true")

@@ -43,7 +43,7 @@ async def change(services: Services, caller: Caller, client_id: str, body: KeyCh
             await keys.rename(session, key.owner_id, key.id, name)
             changed.append("name")
         if _DOMAINS & sent.keys():
-            changed += await _set_domains(services, session, key, row, sent)
+            changed += await _set_domains(session, key, row, sent)
         if changed:
             await audit.record(services, session, "key.changed", key.owner_id, key.id, fields=changed)
         return await _details(services, session, key)
@@ -68,9 +68,7 @@ def others(primary: str | None, allowed: list[str], *, development: bool) -> lis
     return [domain for domain in allowed if domain not in derived]
 
 
-async def _set_domains(
-    services: Services, session: AsyncSession, key: KeyState, row: ListedKey, sent: JsonObject
-) -> list[str]:
+async def _set_domains(session: AsyncSession, key: KeyState, row: ListedKey, sent: JsonObject) -> list[str]:
     """Store the domains that follow from the sent ones and the stored ones; return the fields that changed."""
     # The stored names were accepted when they were stored, perhaps before the service went to production.
     before = others(row.primary_domain, domains_of(row.allowed_domains), development=True)
