@@ -8,6 +8,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from profilesvc.domain.problems import counted
 from profilesvc.settings import Settings
 
 if TYPE_CHECKING:
@@ -258,8 +259,7 @@ async def _provider(settings: Settings) -> Check:
         return Check("provider", "warn", "the login works but sees no account", "consent with the account of the owner")
     names = [str(account.get("name")) for account in accounts[:_ACCOUNTS_SHOWN]]
     listed = ", ".join([*names, "…"] if len(accounts) > len(names) else names)
-    plural = "account" if len(accounts) == 1 else "accounts"
-    return Check("provider", "ok", f"the login works and sees {len(accounts)} {plural}: {listed}")
+    return Check("provider", "ok", f"the login works and sees {counted(len(accounts), 'account')}: {listed}")
 
 
 def _hint(error: "ProviderError") -> str:

@@ -9,6 +9,7 @@ import httpx
 
 from profilesvc.cli.checks import Check, clock, connection_hint
 from profilesvc.contract.json import JsonObject
+from profilesvc.domain.problems import counted
 
 _TIMEOUT_SECONDS = 10
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -101,7 +102,7 @@ def _tls(url: str, certificate: JsonObject, now: float) -> Check:
         return Check("tls", "ok", "the certificate is valid")
     days = int((ssl.cert_time_to_seconds(expires) - now) // _DAY)
     if days < _CERTIFICATE_WARN_DAYS:
-        return Check("tls", "warn", f"the certificate expires in {days} {'day' if days == 1 else 'days'}", "renew it")
+        return Check("tls", "warn", f"the certificate expires in {counted(days, 'day')}", "renew it")
     return Check("tls", "ok", f"the certificate is valid for {days} days")
 
 

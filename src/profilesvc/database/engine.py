@@ -33,6 +33,7 @@ from profilesvc.database.statements import FastReader, PostgresReaders, Readers,
 from profilesvc.database.unavailable import READ_ONLY, as_unavailable, is_for_writing, is_lost, reason, sqlstate
 from profilesvc.database.writers import Executions, PostgresWriter, Result, SqliteWriter, Work, Writer
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.problems import counted
 from profilesvc.domain.request import current_request
 
 log = logging.getLogger("profilesvc")
@@ -142,7 +143,7 @@ class Outage:
         now = self._worked_at = self._now()
         if self._lost_at is None or now < self._failed_at + SETTLED_SECONDS or (self._for_writing and not wrote):
             return
-        log.warning("database back after %.0f s, %s rejected", now - self._lost_at, _requests(self._rejected))
+        log.warning("database back after %.0f s, %s rejected", now - self._lost_at, counted(self._rejected, "request"))
         self._lost_at, self._rejected, self._logged_at = None, 0, float("-inf")
 
     def count_rejected(self, error: ServiceError, requests: int = 1) -> bool:
@@ -153,15 +154,11 @@ class Outage:
         self._rejected += requests
         if (now := self._now()) >= self._logged_at + EVERY_SECONDS:
             state = "busy" if self._lost_at is None else f"still lost after {now - self._lost_at:.0f} s"
-            log.warning("database %s: %s; %s rejected", state, reason(cause), _requests(self._rejected))
+            log.warning("database %s: %s; %s rejected", state, reason(cause), counted(self._rejected, "request"))
             self._logged_at = now
             if self._lost_at is None:
                 self._rejected = 0
         return True
-
-
-def _requests(count: int) -> str:
-    return f"{count} request" if count == 1 else f"{count} requests"
 
 
 class Storage:

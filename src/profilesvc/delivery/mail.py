@@ -18,6 +18,7 @@ from profilesvc.delivery.smtp import UNSUBSCRIBE, Mailer, Rejected, Unsent
 from profilesvc.domain import connection
 from profilesvc.domain.alerts import next_time, quiet_until
 from profilesvc.domain.mailboxes import mailbox
+from profilesvc.domain.problems import counted
 from profilesvc.domain.time import DAY, SECOND, parse_iso
 from profilesvc.services import alerts
 from profilesvc.services.context import Services
@@ -167,7 +168,7 @@ def _digest(services: Services, due: list[Due]) -> EmailMessage:
     found = [each for each in due if each.event is not None]
     found.sort(key=lambda each: (_rank(each), each.id))
     stories = [story(each.event, each.subject) for each in found if each.event is not None]
-    subject = f"Daily digest: {len(stories)} {'event' if len(stories) == 1 else 'events'}"
+    subject = f"Daily digest: {counted(len(stories), 'event')}"
     return _message(services, found, subject, stories, f"{services.settings.base_url}/dashboard", "Open the dashboard")
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from profilesvc.contract.common import parse_timestamp
 from profilesvc.contract.json import JsonObject
+from profilesvc.domain.problems import counted
 from profilesvc.lab.drawing import BLUE, LABEL, TOP, WIDTH, Bar, bars, heading, line, rect, svg, text
 from profilesvc.lab.record import Call
 from profilesvc.lab.view import AMBER, GREEN, GREY, RED, View
@@ -100,7 +101,7 @@ class Plots:
         rows = []
         for number, call in enumerate(calls, 1):
             count = len(call.provider)
-            words = f"{count} call{'' if count == 1 else 's'}" if count else "none: the breaker is open"
+            words = counted(count, "call") if count else "none: the breaker is open"
             colour = GREEN if call.status < 400 else RED if count else GREY
             rows.append((f"{number}: {call.status}", [Bar(0, count, colour, words)]))
         most = max(3, *(len(call.provider) for call in calls))

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 
+from profilesvc.domain.problems import counted
 from profilesvc.lab.record import code_of
 from profilesvc.lab.response import response_card
 from profilesvc.lab.view import GREY, View, box, hide_in
@@ -17,13 +18,12 @@ _RANDOM = re.compile(r"\b[0-9a-f]{32}\b")  # the idempotency keys of the library
 
 def traffic(responses: Sequence[httpx.Response]) -> View:
     """Show calls as lines, and the first of them as cards in a fold."""
-    counted = [(line, len(list(group))) for line, group in groupby(map(_line, responses))]
-    lines = [f"{line}{f' ({count} times)' if count > 1 else ''}" for line, count in counted]
+    repeats = [(line, len(list(group))) for line, group in groupby(map(_line, responses))]
+    lines = [f"{line}{f' ({count} times)' if count > 1 else ''}" for line, count in repeats]
     cards = "".join(_RANDOM.sub("A-NEW-UUID", response_card(response, _LINES).html) for response in responses[:_SHOWN])
     left = len(responses) - _SHOWN
     more = f"<div>… and {left} more</div>" if left > 0 else ""
-    noun = "1 call" if len(responses) == 1 else f"{len(responses)} calls"
-    html = f"<details><summary>HTTP of this cell: {noun}</summary>{cards}{more}</details>"
+    html = f"<details><summary>HTTP of this cell: {counted(len(responses), 'call')}</summary>{cards}{more}</details>"
     return View("\n".join(["HTTP of this cell:", *lines]), box(GREY, html))
 
 
