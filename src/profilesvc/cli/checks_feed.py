@@ -3,6 +3,7 @@
 import asyncio
 
 from profilesvc.cli.checks import Check
+from profilesvc.domain.problems import counted
 from profilesvc.domain.time import SystemClock
 from profilesvc.provider.connect import open_provider
 from profilesvc.provider.port import ProviderError
@@ -51,4 +52,5 @@ async def _at_the_provider(settings: Settings) -> Check:
     ]
     if wrong:
         return Check(_NAME, "warn", f"{', '.join(wrong)}: not published to {topic}", _ENABLE)
-    return Check(_NAME, "ok", f"{len(found)} accounts are published to {topic}; `… notifications status` shows all")
+    published = f"{counted(len(found), 'account')} {'is' if len(found) == 1 else 'are'} published to {topic}"
+    return Check(_NAME, "ok", f"{published}; `… notifications status` shows all")
