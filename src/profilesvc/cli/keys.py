@@ -1,6 +1,5 @@
 """`profilesvc keys`: manage the API keys of all users."""
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,6 +7,7 @@ import typer
 from profilesvc.cli.numbers import LARGEST
 from profilesvc.cli.opening import run
 from profilesvc.cli.show import AsJson, show
+from profilesvc.contract.common import DeactivationReason
 from profilesvc.contract.json import JsonObject
 
 if TYPE_CHECKING:
@@ -16,17 +16,6 @@ if TYPE_CHECKING:
     from profilesvc.services.context import Services
 
 app = typer.Typer(name="keys", help="Manage API keys.", no_args_is_help=True)
-
-
-class Reason(StrEnum):
-    """The reason of a deactivation."""
-
-    SECURITY_CONCERN = "security_concern"
-    BILLING_ISSUE = "billing_issue"
-    PLAN_DOWNGRADE = "plan_downgrade"
-    USER_REQUESTED = "user_requested"
-
-
 Version = Annotated[
     int | None,
     typer.Option(min=1, max=LARGEST, help="Version of the billing event; a late or repeated event changes nothing."),
@@ -103,27 +92,30 @@ def revoke(client_id: str, as_json: AsJson = False) -> None:
     show(run(lambda services: keys.revoke(services, None, client_id)).model_dump(), as_json)
 
 
-def _check_version(version: int | None, reason: Reason | None) -> None:
-    if version is not None and reason is not Reason.BILLING_ISSUE:
+def _check_version(version: int | None, reason: DeactivationReason | None) -> None:
+    if version is not None and reason != "billing_issue":
         raise typer.BadParameter("requires --reason billing_issue", param_hint="--version")
 
 
 @app.command()
 def deactivate(
-    client_id: str, reason: Annotated[Reason, typer.Option()], version: Version = None, as_json: AsJson = False
+    client_id: str,
+    reason: Annotated[DeactivationReason, typer.Option()],
+    version: Version = None,
+    as_json: AsJson = False,
 ) -> None:
     """Deactivate a key for a reason. A key can be deactivated for several reasons; the most severe is shown."""
     from profilesvc.services import keys
 
     _check_version(version, reason)
-    done = run(lambda services: keys.deactivate(services, client_id, reason.value, version=version))
+    done = run(lambda services: keys.deactivate(services, client_id, reason, version=version))
     show({**done.standing.model_dump(), "changed": done.changed}, as_json)
 
 
 @app.command()
 def reactivate(
     client_id: str,
-    reason: Annotated[Reason | None, typer.Option(help="Lift only this hold (default: all).")] = None,
+    reason: Annotated[DeactivationReason | None, typer.Option(help="Lift only this hold (default: all).")] = None,
     roll: Annotated[
         bool, typer.Option("--roll", help="Give the key a new secret; the old secret and all tokens end.")
     ] = False,
@@ -134,8 +126,7 @@ def reactivate(
     from profilesvc.services import keys
 
     _check_version(version, reason)
-    value = None if reason is None else reason.value
-    done = run(lambda services: keys.reactivate(services, client_id, value, roll=roll, version=version))
+    done = run(lambda services: keys.reactivate(services, client_id, reason, roll=roll, version=version))
     secret = {} if done.rolled is None else done.rolled.model_dump(include={"client_secret", "warning"})
     show({**done.standing.model_dump(), "lifted": done.lifted, "left": done.remaining, **secret}, as_json)
 
