@@ -42,6 +42,11 @@ def _query_number(value: object) -> object:
     return value
 
 
+def reduced_to(most: int) -> AfterValidator:
+    """Return the validator that reduces a larger number."""
+    return AfterValidator(partial(min, most))
+
+
 def location_name(value: str) -> str:
     """Return `locations/123` for `123` or `locations/123`.
 
@@ -99,10 +104,10 @@ Text = Annotated[str, STORABLE]
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1), BeforeValidator(whole_number)]
 Id = Annotated[int, Field(ge=1, le=2**63 - 1), BeforeValidator(whole_number)]
 PageNumber = Annotated[int, Field(ge=1, le=999_999_999), BeforeValidator(_query_number)]
-# Without a description, for a list whose limit has one of its own.
-ReducedLimit = Annotated[PageNumber, AfterValidator(partial(min, MAX_LIMIT))]
 PageLimit = Annotated[
-    ReducedLimit, Field(description=f"At most {MAX_LIMIT}; a larger value is reduced to {MAX_LIMIT}.")
+    PageNumber,
+    reduced_to(MAX_LIMIT),
+    Field(description=f"At most {MAX_LIMIT}; a larger value is reduced to {MAX_LIMIT}."),
 ]
 UtcTime = Annotated[
     str, WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-01-02T03:04:05.678Z"]})

@@ -5,17 +5,19 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from profilesvc.contract.common import (
+    MAX_LIMIT,
     STORABLE,
     Body,
     Data,
     DeactivationReason,
     Id,
     LocationName,
+    PageNumber,
     PermissionName,
     Query,
-    ReducedLimit,
     Text,
     UtcTime,
+    reduced_to,
     whole_number,
 )
 
@@ -167,7 +169,7 @@ class KeyListQuery(Query):
         Literal["true", "false"], Field(description="`true` lists revoked keys too. An addition of this service.")
     ] = "false"
     limit: Annotated[
-        ReducedLimit | None,
+        Annotated[PageNumber, reduced_to(MAX_LIMIT)] | None,
         Field(
             description="At most 100; a larger value is reduced to 100. Without `limit`, `before` and "
             "`include_revoked` all your keys are returned in one response. An addition of this service."

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from profilesvc.contract.common import Data, PageLimit, PageNumber, Query, UtcTime
+from profilesvc.contract.common import Data, PageLimit, PageNumber, Query, UtcTime, reduced_to
 
 MAX_DAYS = 30
 
@@ -13,7 +13,9 @@ class KeyRequestsQuery(Query):
     """The days that are counted, and the page of the log."""
 
     days: Annotated[
-        PageNumber, Field(description="How many days to count, today included; a larger value is reduced to 30.")
+        PageNumber,
+        reduced_to(MAX_DAYS),
+        Field(description="How many days to count, today included; a larger value is reduced to 30."),
     ] = 7
     errors_only: Annotated[Literal["true", "false"], Field(description="`true` lists only requests that failed.")] = (
         "false"

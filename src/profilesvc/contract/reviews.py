@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from profilesvc.contract.common import Data, Int32, LocationQuery, PageNumber
+from profilesvc.contract.common import Data, Int32, LocationQuery, PageNumber, reduced_to
 from profilesvc.contract.provider.format import Number, String
 from profilesvc.contract.provider.review import ReplyText, Review, ReviewReply
 
@@ -14,7 +14,9 @@ MAX_PAGE_SIZE = 50
 class ReviewListQuery(LocationQuery):
     """The page of the reviews and their order."""
 
-    pageSize: Annotated[PageNumber, Field(description="At most 50; a larger value is reduced to 50.")] = MAX_PAGE_SIZE
+    pageSize: Annotated[
+        PageNumber, reduced_to(MAX_PAGE_SIZE), Field(description="At most 50; a larger value is reduced to 50.")
+    ] = MAX_PAGE_SIZE
     pageToken: Annotated[
         str | None,
         Field(max_length=4096, description="`nextPageToken` of the previous page; empty for the first page."),

@@ -3,7 +3,7 @@
 import re
 from functools import cache
 
-from profilesvc.contract.requests import MAX_DAYS, KeyRequests, KeyRequestsQuery, LoggedRequest, UsageDay
+from profilesvc.contract.requests import KeyRequests, KeyRequestsQuery, LoggedRequest, UsageDay
 from profilesvc.domain.time import DAY, iso
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
@@ -27,7 +27,7 @@ async def read(services: Services, caller: Caller, client_id: str, query: KeyReq
     if query.before is not None:
         at, _, row_id = query.before.partition("-")
         before = int(at), row_id
-    first = now - now % DAY - (min(query.days, MAX_DAYS) - 1) * DAY
+    first = now - now % DAY - (query.days - 1) * DAY
     async with services.storage.read() as session:
         key = await keys.own(session, client_id, caller.owner_id)
         if key is None:

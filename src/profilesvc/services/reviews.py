@@ -35,9 +35,8 @@ async def list_page(services: Services, location: AllowedLocation, query: Review
     list_name = f"reviews by {query.orderBy}"
     token = unseal(services, location, list_name, query.pageToken, _ANY) if query.pageToken else ""
     require_plan(location, "reviews")
-    size = min(query.pageSize, MAX_PAGE_SIZE)
     with raising_provider_failure():
-        page = await _listed(services, location, size, token, query.orderBy)
+        page = await _listed(services, location, query.pageSize, token, query.orderBy)
         reviews = _page(location, page.get("reviews", []))
     following = page.get("nextPageToken")
     sealed = seal(services, location, list_name, following) if isinstance(following, str) and following else ""
