@@ -1,13 +1,39 @@
-"""One read from the provider in the background, by the readings, the checks and the change feed."""
+"""Reads from the provider in the background, by the readings, the checks and the change feed."""
 
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
 
 from profilesvc.domain.errors import ServiceError
 from profilesvc.provider.port import ProviderError
+from profilesvc.services.context import Services
 
 log = logging.getLogger("profilesvc")
-FAILURES = 3  # of the provider one after the other, which end a round
+Place = TypeVar("Place")
+_FAILURES = 3  # of the provider one after the other, which end a round
+
+
+async def within(
+    services: Services,
+    budget: int,
+    places: Iterable[Place],
+    read: Callable[[Place, int], Awaitable[tuple[int, bool | None]]],
+) -> int:
+    """Read places until about `budget` calls are made or the provider fails repeatedly; return how many were made.
+
+    `read` gets a place and the calls that are left. It returns how many it made, and whether the provider failed; None
+    if the calls that were left did not suffice.
+    """
+    spent = failures = 0
+    for place in places:
+        if spent >= budget or failures == _FAILURES:
+            break
+        services.storage.renew()
+        calls, has_failed = await read(place, budget - spent)
+        spent += calls
+        if has_failed is not None:
+            failures = failures + 1 if has_failed else 0
+    return spent
 
 
 async def attempt(job: str, place: str, read: Awaitable[int]) -> tuple[int, bool]:

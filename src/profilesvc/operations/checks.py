@@ -6,7 +6,7 @@ minute with what is left.
 """
 
 from profilesvc.domain.time import DAY, MINUTE
-from profilesvc.operations.attempts import FAILURES, attempt
+from profilesvc.operations.attempts import attempt, within
 from profilesvc.services import access, checking, posts, reviews
 from profilesvc.services.context import Caller, Services
 from profilesvc.storage import readings
@@ -25,20 +25,15 @@ async def run(services: Services, budget: int) -> int:
     now, interval = services.clock.now(), services.settings.provider.check_interval_minutes * MINUTE
     async with services.storage.read() as session:
         found = await readings.unchecked(session, now, now - interval, max(budget, 0))
-    spent = failures = 0
-    for place in found:
-        if spent >= budget or failures == FAILURES:
-            break
-        services.storage.renew()
-        calls, problem = await _check(services, place, now - interval, budget - spent)
-        spent += calls
-        if problem is None:  # the budget is used up
-            continue
-        failures = failures + 1 if problem else 0
-        at = now - interval + _RETRY if problem else now
-        async with services.storage.write() as session:
-            await readings.checked(session, place, at)
-    return spent
+
+    async def check(place: Unchecked, left: int) -> tuple[int, bool | None]:
+        calls, has_failed = await _check(services, place, now - interval, left)
+        if has_failed is not None:
+            async with services.storage.write() as session:
+                await readings.checked(session, place, now - interval + _RETRY if has_failed else now)
+        return calls, has_failed
+
+    return await within(services, budget, found, check)
 
 
 async def _check(services: Services, place: Unchecked, before: int, budget: int) -> tuple[int, bool | None]:

@@ -5,7 +5,7 @@ time of the calls of the round before it has passed. However many notifications 
 """
 
 from profilesvc.domain.time import MINUTE
-from profilesvc.operations.attempts import FAILURES, attempt
+from profilesvc.operations.attempts import attempt, within
 from profilesvc.services import access, checking, reviews
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.rounds import run_alone
@@ -33,14 +33,8 @@ async def run_once(services: Services) -> None:
 async def _round(services: Services) -> None:
     limit, started = services.settings.notifications.reads_per_minute, services.clock.now()
     most = limit // _PER_MINUTE
-    found, spent, failures = await _due(services, started, most), 0, 0
-    for changed in found:
-        if spent >= most or failures == FAILURES:
-            break
-        services.storage.renew()
-        calls, has_failed = await _read(services, changed)
-        spent += calls
-        failures = failures + 1 if has_failed else 0
+    found = await _due(services, started, most)
+    spent = await within(services, most, found, lambda changed, _left: _read(services, changed))
     if spent > most:
         async with services.storage.write() as session:
             await watches.mark(session, **{_MARK: started + min(spent * MINUTE // limit, _LONGEST)})

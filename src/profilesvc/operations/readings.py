@@ -8,7 +8,7 @@ import heapq
 
 from profilesvc.domain.time import MINUTE, SECOND
 from profilesvc.operations import checks
-from profilesvc.operations.attempts import FAILURES, attempt
+from profilesvc.operations.attempts import attempt, within
 from profilesvc.services import access, posts, reviews
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.rounds import run_alone
@@ -47,24 +47,21 @@ async def _round(services: Services) -> None:
     if not await _may_start(services):
         return
     provider = services.settings.provider
-    budget, failures = provider.readings_per_minute, 0
+    budget = provider.readings_per_minute
     before = services.clock.now() - provider.reading_interval_minutes * MINUTE
     due = await _due(services, before, budget)
     left = budget - await checks.run(services, max(budget // 3, budget - len(due)))
-    for found in due:
-        if left <= 0 or failures == FAILURES:
-            break
-        services.storage.renew()
+
+    async def read(found: Due, _left: int) -> tuple[int, bool]:
         at = services.clock.now()
         place = f"{found.what} of {found.location_name}"
-        calls, failed = await attempt("readings", place, _read(services, found))
-        left -= calls
-        failures = failures + 1 if failed else 0
-        if failed:
-            at = before + RETRY
+        calls, has_failed = await attempt("readings", place, _read(services, found))
         services.storage.renew()
         async with services.storage.write() as session:
-            await readings.attempted(session, found, at)
+            await readings.attempted(session, found, before + RETRY if has_failed else at)
+        return calls, has_failed
+
+    await within(services, left, due, read)
 
 
 async def _due(services: Services, before: int, limit: int) -> list[Due]:
