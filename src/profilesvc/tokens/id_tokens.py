@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypedDict, cast
 
@@ -31,6 +32,35 @@ class KeySource(Protocol):
         Raises:
             ServiceError: SERVICE_UNAVAILABLE if the keys cannot be read.
         """
+
+
+async def signed_claims(
+    token: str, limit: int, check: Callable[[JsonObject, JsonObject], None], keys: KeySource
+) -> JsonObject:
+    """Return the claims of a token of at most `limit` characters that an issuer has signed.
+
+    `check` gets header and claims before the signature is verified, and raises ValueError for a token that is not
+    accepted. It must check the algorithm.
+
+    Raises:
+        TokenRejected: The token is not accepted.
+        ServiceError: SERVICE_UNAVAILABLE if the issuer's keys cannot be read.
+    """
+    if not is_compact(token, limit):
+        raise TokenRejected("malformed")
+    try:
+        header, claims = unverified(token)
+        check(header, claims)
+    except Exception as error:  # a forged token may cause any error in a parser
+        raise TokenRejected("invalid") from error
+    key, alg = await keys.find(header.get("kid"), header["alg"]), header["alg"]
+    try:
+        if key is None:
+            raise ValueError("no such key")
+        jwt.PyJWS(algorithms=[alg]).decode(token, key, algorithms=[alg])
+    except Exception as error:
+        raise TokenRejected("invalid") from error
+    return claims
 
 
 class IdClaims(TypedDict, total=False):
@@ -78,7 +108,7 @@ class TrustedIssuer:
             TokenRejected: The token is not accepted.
             ServiceError: SERVICE_UNAVAILABLE if the issuer's keys cannot be read.
         """
-        verified = await self._verify_signature(token)
+        verified = await signed_claims(token, MAX_LENGTH, self._check_unsigned, self.keys)
         try:
             self._check_claims(verified, nonce, now // 1000)
         except ValueError as error:  # the operator needs to know which check fails
@@ -91,24 +121,6 @@ class TrustedIssuer:
         # Leave out the signature, because an elliptic curve signature has two valid forms.
         digest = hashlib.sha256(token.rpartition(".")[0].encode()).hexdigest()
         return Identity(self.issuer, claims["sub"], digest, end * 1000, claims)
-
-    async def _verify_signature(self, token: str) -> JsonObject:
-        """Return the claims of a token that the issuer has signed. Their values are not checked yet."""
-        if not is_compact(token, MAX_LENGTH):
-            raise TokenRejected("malformed")
-        try:
-            header, claims = unverified(token)
-            self._check_unsigned(header, claims)
-        except Exception as error:  # a forged token may cause any error in a parser
-            raise TokenRejected("invalid") from error
-        key, alg = await self.keys.find(header.get("kid"), header["alg"]), header["alg"]
-        try:
-            if key is None:
-                raise ValueError("no such key")
-            jwt.PyJWS(algorithms=[alg]).decode(token, key, algorithms=[alg])
-        except Exception as error:
-            raise TokenRejected("invalid") from error
-        return claims
 
     def _check_unsigned(self, header: JsonObject, claims: JsonObject) -> None:
         """Check everything that needs no key."""
