@@ -3,11 +3,11 @@
 from typing import NamedTuple
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.provider.port import Provider, ProviderError
+from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Services
 from profilesvc.services.feed import TYPES, turn_on
-from profilesvc.services.provider_logins import ended, provider_of
-from profilesvc.storage import feed, provider_connections
+from profilesvc.services.provider_logins import provider_by
+from profilesvc.storage import feed
 
 
 class AccountFeed(NamedTuple):
@@ -39,21 +39,11 @@ async def _of_all(services: Services, *, change: bool) -> list[AccountFeed]:
 
 async def _of(services: Services, owner_id: int, number: int | None, account: str, *, change: bool) -> AccountFeed:
     try:
-        remote = await _remote(services, owner_id, number)
+        remote = await provider_by(services, owner_id, number)
         setting = await (turn_on(services, remote, account) if change else remote.notification_setting(account))
         return _shown(services, owner_id, account, setting)
     except ProviderError as error:
         return AccountFeed(account, owner_id, works=False, topic="", types=[], error=str(error))
-
-
-async def _remote(services: Services, owner_id: int, number: int | None) -> Provider:
-    if number is None:
-        return services.provider.of_owner(owner_id)
-    async with services.storage.read() as session:
-        row = await provider_connections.find(session, owner_id, number)
-    if row is None:
-        raise ended(services)
-    return provider_of(services, row)
 
 
 def _shown(services: Services, owner_id: int, account: str, setting: JsonObject) -> AccountFeed:

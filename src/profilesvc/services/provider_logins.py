@@ -39,15 +39,20 @@ def purpose(owner_id: int, subject: str | None) -> str:
 
 
 async def provider_at(services: Services, location: AllowedLocation) -> Provider:
-    """Return the provider as the login of a location sees it.
+    """Return the provider as the login of a location sees it; errors are those of `provider_by`."""
+    return await provider_by(services, location.owner_id, location.connection_id)
+
+
+async def provider_by(services: Services, owner_id: int, connection_id: int | None) -> Provider:
+    """Return the provider as a login of an owner sees it, or as the installation's own login (None).
 
     Raises:
         ProviderError: `reauth_required` if the login has ended. No call is made then.
     """
-    if location.connection_id is None:
-        return services.provider.of_owner(location.owner_id)
+    if connection_id is None:
+        return services.provider.of_owner(owner_id)
     async with services.storage.read() as session:
-        row = await table.find(session, location.owner_id, location.connection_id)
+        row = await table.find(session, owner_id, connection_id)
     if row is None:
         raise ended(services)
     return provider_of(services, row)
