@@ -168,7 +168,7 @@ def _nodes(down: list[str], not_distributed: int, inactive: list[str]) -> Check:
         return Check("nodes", "fail", f"no response from {', '.join(down)}", hint)
     if not_distributed:
         hint = "run `profilesvc db distribute` on the coordinator (docs/scaling.md)"
-        return Check("nodes", "warn", f"{not_distributed} tables are not distributed, so one node has their rows", hint)
+        return Check("nodes", "warn", f"one node has all rows of {counted(not_distributed, 'table')}", hint)
     if inactive:
         hint = "run SELECT citus_activate_node('HOST', PORT)"
         return Check("nodes", "warn", f"{', '.join(inactive)} is not active", hint)
