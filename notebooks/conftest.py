@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from profilesvc.lab.notebooks import connection_options
+
 # jsonschema would import it and compile 38 grammars in each process, nearly two seconds, for formats that nobody uses.
 sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 
@@ -13,6 +15,10 @@ def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
     """Load nbval for pages only: the project's options switch it off, because its import would slow every other run."""
     if not pluginmanager.hasplugin("nbval"):
         pluginmanager.import_plugin("nbval.plugin")
+    import nbval.kernel
+
+    manager = nbval.kernel.KernelManager
+    nbval.kernel.KernelManager = lambda **options: manager(**options, **connection_options())
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from profilesvc.lab import Lab, LabClosed, open_lab
+from profilesvc.lab.notebooks import kernel_for
 
 
 @pytest.fixture(autouse=True)
@@ -59,8 +59,9 @@ def test_a_page_shows_one_line_for_it(tmp_path: Path) -> None:
         "for _ in range(2):\n    alice.get('/api/v1/businesses')",
     ]
     cells = [nbformat.v4.new_code_cell(source) for source in sources]
-    page = nbformat.v4.new_notebook(cells=cells)
-    NotebookClient(page, timeout=60, kernel_name="python3", allow_errors=True).execute()
+    client = kernel_for(nbformat.v4.new_notebook(cells=cells), tmp_path)
+    client.allow_errors = True
+    page = client.execute()
     shown = [output for cell in page.cells[2:] for output in cell.outputs]
     assert [output.ename for output in shown] == ["LabClosed", "LabClosed"]
     assert all(len(output.traceback) == 1 and "\n" not in output.traceback[0] for output in shown)

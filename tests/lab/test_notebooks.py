@@ -1,13 +1,15 @@
 """The tool that stores the pages, proves them and tries them on a deployed service."""
 
+import contextlib
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from profilesvc.lab import open_lab
-from profilesvc.lab.notebooks import main
+from profilesvc.lab.notebooks import kernel_for, main, read
 
 PAGE = ["# A page", "lab = __import__('profilesvc.lab', fromlist=['x']).open_lab()", "## Next", "lab.close()"]
 
@@ -27,6 +29,23 @@ def write(path: Path, sources: list[str]) -> Path:
 @pytest.fixture
 def page(tmp_path: Path) -> Path:
     return write(tmp_path / "page.ipynb", [*PAGE[:2], "print(lab.anonymous.get('/healthz').json())", *PAGE[2:]])
+
+
+def test_a_kernel_needs_no_port_that_another_process_may_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A port that a manager selects is free until the kernel binds it, about a second later."""
+    client = kernel_for(read(write(tmp_path / "page.ipynb", ["print('here')"])), tmp_path)
+    client.startup_timeout = 10
+    announce = client.kernel_manager_class.write_connection_file
+    with contextlib.ExitStack() as taken:
+
+        def announced(manager: Any, **options: Any) -> None:
+            announce(manager, **options)
+            if manager.transport == "tcp":
+                taken.enter_context(socket.create_server(("127.0.0.1", manager.iopub_port)))
+
+        monkeypatch.setattr(client.kernel_manager_class, "write_connection_file", announced)
+        client.execute()
+    assert client.nb.cells[0].outputs[0].text == "here\n"
 
 
 def test_a_page_is_stored_as_it_runs_and_then_proved(page: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,8 @@ import json
 import os
 import re
 import sys
+import tempfile
+import uuid
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,13 +56,24 @@ def _embedded_only() -> Iterator[None]:
         os.environ.update(removed)
 
 
+def connection_options() -> dict[str, str]:
+    """Return the options of a kernel's manager for a connection by sockets in the temporary folder.
+
+    By default a kernel gets numbers of TCP ports that are free when it starts. If another process is faster, it hangs.
+    """
+    file = Path(tempfile.gettempdir(), f"kernel-{uuid.uuid4().hex}.json")
+    return {"transport": "ipc", "connection_file": str(file)}
+
+
 def kernel_for(notebook: NotebookNode, folder: Path, timeout: int = CELL_TIMEOUT_SECONDS) -> NotebookClient:
     """Return a kernel for a notebook, not yet started. The outputs of the notebook are removed."""
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.update(outputs=[], execution_count=None)
     resources = {"metadata": {"path": str(folder)}}
-    return NotebookClient(notebook, timeout=timeout, kernel_name="python3", record_timing=False, resources=resources)
+    client = NotebookClient(notebook, timeout=timeout, kernel_name="python3", record_timing=False, resources=resources)
+    client.config.KernelManager.update(connection_options())
+    return client
 
 
 def append_code(notebook: NotebookNode, source: str) -> NotebookNode:

@@ -87,7 +87,7 @@ def run_page(path: Path, folder: Path, environment: dict[str, str]) -> Page:
     client = kernel_for(notebook, path.parent, _CELL_SECONDS)
     failed: tuple[_Place, Exception] | None = None
     try:
-        with client.setup_kernel(env=environment, stderr=subprocess.DEVNULL):  # stderr has only advice on TCP
+        with client.setup_kernel(env=environment, stderr=subprocess.DEVNULL):  # it has errors of an interrupted kernel
             failed = _run_cells(client, cells, page)
             if failed is None or isinstance(failed[1], CellExecutionError):
                 client.execute_cell(record_cell, len(cells))
