@@ -2,7 +2,6 @@
 
 import base64
 import json
-import socket
 import ssl
 import threading
 import time
@@ -31,6 +30,7 @@ from profilesvc.server.serving import EmbeddedServer
 from support.command_line import Run, printed
 from support.identity import FakeIssuer
 from support.pgbouncer import pooling
+from support.ports import free_port
 from support.tls import certificate
 
 if TYPE_CHECKING:
@@ -82,8 +82,7 @@ def mail_server() -> Iterator[int]:
     def authenticate(_server: Any, _session: Any, _envelope: Any, _mechanism: str, data: Any) -> AuthResult:
         return AuthResult(success=(data.login, data.password) == (b"user", b"p@ss"))
 
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
+    port = free_port()
     controller = Controller(object(), "127.0.0.1", port, authenticator=authenticate, auth_require_tls=False)
     controller.start()
     try:

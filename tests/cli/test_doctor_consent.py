@@ -8,8 +8,8 @@ from profilesvc.cli.checks import Check
 from profilesvc.cli.checks_consent import consent
 from profilesvc.domain.time import FrozenClock
 from profilesvc.settings import ProviderSettings, Settings
+from support.ports import free_port
 from support.provider import START, emulator_at, served
-from support.redis_server import free_port
 
 
 def configured(origin: str, base_url: str = "https://profiles.example", **provider: object) -> Settings:

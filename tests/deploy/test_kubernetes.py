@@ -29,8 +29,9 @@ from support.kubernetes import (
     settings,
 )
 from support.page_blocks import blocks, proven_by
+from support.ports import free_port
 from support.program import Server, command, serving
-from support.redis_server import RedisServer, free_port
+from support.redis_server import RedisServer
 from support.repository import ROOT
 
 VERSIONS = ("1.30", "1.37")

@@ -21,7 +21,8 @@ from profilesvc.server.serving import EmbeddedServer
 from support.identity import FakeIssuer
 from support.nginx import NGINX, main_file, site_file
 from support.page_blocks import blocks, is_shown, proven_by
-from support.redis_server import RedisServer, free_ports
+from support.ports import free_ports
+from support.redis_server import RedisServer
 from support.repository import ROOT
 from support.tls import certificate, tls_in_front
 

@@ -6,7 +6,7 @@ import pytest
 
 from support.containers import Podman
 from support.page_blocks import proven_by
-from support.redis_server import free_ports
+from support.ports import free_ports
 
 
 @pytest.fixture(scope="session")

@@ -27,7 +27,8 @@ from profilesvc.settings import load
 from support.containers import Podman, missing
 from support.identity import FakeIssuer
 from support.page_blocks import proven_by
-from support.redis_server import RedisServer, free_ports
+from support.ports import free_ports
+from support.redis_server import RedisServer
 from support.repository import ROOT
 from support.tls import certificate, tls_in_front
 from support.toxic import ToxicLink

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from profilesvc.server.serving import bind
+from support.ports import free_port
 from support.program import Server, caller, command, controls, data, demo_token, environment, serving
 
 POSTS = {"locationId": "locations/111"}
@@ -144,7 +145,7 @@ def test_after_a_signal_a_request_in_flight_finishes(tmp_path: Path) -> None:
 def neighbours() -> tuple[socket.socket, socket.socket]:
     """Two sockets that hold a port and the next one."""
     while True:
-        first = bind("127.0.0.1", 0)
+        first = bind("127.0.0.1", free_port())
         try:
             return first, bind("127.0.0.1", first.getsockname()[1] + 1)
         except OSError:

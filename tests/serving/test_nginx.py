@@ -28,7 +28,7 @@ from profilesvc.domain.request import client_address
 from profilesvc.server.serving import EmbeddedServer
 from support.api import assert_error
 from support.nginx import NGINX, main_file, site_file
-from support.redis_server import free_ports
+from support.ports import free_ports
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 NAME = "profiles.test"

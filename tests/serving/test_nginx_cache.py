@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from profilesvc.bootstrap import Runtime, create_app, open_services
 from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services import tokens
 from support.api import ALICE, BOB, assert_error, assert_ok
+from support.ports import free_port
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
 pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed (Debian: apt-get install nginx-light)")
@@ -59,8 +59,7 @@ def people(tmp_path: Path, sqlite_template: Path) -> dict[str, str]:
 @pytest.fixture
 def cache(tmp_path: Path, people: dict[str, str]) -> Iterator[str]:
     """The address of nginx in front of the service."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = free_port()
     with EmbeddedServer(create_app(make_settings(tmp_path))) as server:
         folder = tmp_path / "nginx"
         folder.mkdir()

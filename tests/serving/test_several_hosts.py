@@ -14,7 +14,7 @@ from profilesvc.operations import readiness
 from profilesvc.storage.tables import users
 from profilesvc.storage.users import list_users
 from support.database_login import demote, promote, standby
-from support.redis_server import free_port
+from support.ports import free_port
 
 pytestmark = pytest.mark.postgres
 

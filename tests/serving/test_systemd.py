@@ -20,7 +20,7 @@ from profilesvc.fixtures import load_world
 from profilesvc.server.serving import EmbeddedServer
 from support.database_cluster import postgres_programs
 from support.page_blocks import proven_by
-from support.redis_server import free_ports
+from support.ports import free_ports
 from support.repository import ROOT
 from support.systemd_machine import ANALYZE, PEPPER_FILE, SystemdMachine, missing
 

@@ -3,7 +3,6 @@
 import concurrent.futures
 import contextlib
 import json
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import pytest
 
 from profilesvc.server.protocol import LINGER_SECONDS
 from support.effort import effort
+from support.ports import free_port
 from support.program import Server, caller, command, data, serving
 
 if TYPE_CHECKING:
@@ -215,8 +215,7 @@ def test_metrics_include_all_running_workers(service: Server) -> None:
 def test_metrics_on_a_port_of_their_own_are_only_there(tmp_path: Path, database_url: str) -> None:
     """Both workers serve it: of what many new connections asked for, all is in each answer."""
     assert command(tmp_path, "db", "upgrade", DATABASE_URL=database_url).returncode == 0
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = free_port()
     settings = {"DATABASE_URL": database_url, "METRICS__PORT": str(port), "METRICS__TOKEN": "a" * 20}
     with serving(tmp_path, "serve", "--workers", "2", "--port", "0", LIMITS__ENABLED="false", **settings) as server:
         inside, counts = f"http://127.0.0.1:{port}", "profilesvc_request_seconds_count{"

@@ -12,7 +12,8 @@ from redis import Redis
 from profilesvc.domain.time import DAY, HOUR, FrozenClock
 from profilesvc.limits.allowance import MemoryAllowance, Refused
 from profilesvc.limits.redis_allowance import SharedAllowance
-from support.redis_server import RedisCluster, RedisServer, free_port
+from support.ports import free_port
+from support.redis_server import RedisCluster, RedisServer
 from support.simulated_time import START
 
 LIMIT, ALICE, BOB, CAROL = 16, 1, 2, 3

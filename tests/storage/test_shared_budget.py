@@ -11,7 +11,8 @@ from redis import Redis
 from profilesvc.domain.time import HOUR, MINUTE, SECOND, FrozenClock
 from profilesvc.limits.budget import PAUSE, Claim, MemoryBudget
 from profilesvc.limits.redis_budget import SharedBudget
-from support.redis_server import RedisCluster, RedisServer, free_port
+from support.ports import free_port
+from support.redis_server import RedisCluster, RedisServer
 from support.simulated_time import START
 
 API, LIMIT, GREEDY, OTHER = "posts", 20, 1, 2

@@ -1,7 +1,6 @@
 """What the browser tests do to a notebook, and to a JupyterLab."""
 
 import json
-import socket
 import subprocess
 import time
 import urllib.request
@@ -33,12 +32,6 @@ def run_all(page: Any) -> None:
     page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
     page.wait_for_function(_DONE, timeout=60_000)
     page.wait_for_timeout(500)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_for(url: str, server: subprocess.Popen[bytes]) -> None:

