@@ -1,11 +1,11 @@
-"""Ports for programs that are told where to listen."""
+"""Ports for programs whose port is an argument."""
 
 import random
 import socket
 from contextlib import ExitStack
 
-# Below the ports that systems give to servers on port 0 and to connections: one of these would take a port that is free
-# now before the program listens on it.
+# Below the range from which systems select ports for connections and for servers on port 0. A port of that range may be
+# in use by the time the program listens.
 _RANGE = range(10_000, 32_768)
 _random = random.SystemRandom()  # the tests' own seed is the same in all processes
 
