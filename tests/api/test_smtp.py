@@ -41,7 +41,7 @@ def handler() -> Handler:
 @pytest.fixture
 async def server(handler: Handler) -> AsyncIterator[asyncio.Server]:
     def authenticate(_server: Any, _session: Any, _envelope: Any, _mechanism: str, data: Any) -> AuthResult:
-        return AuthResult(success=(data.login, data.password) == (b"user", b"p@ss"))
+        return AuthResult(success=(data.login, data.password) == (b"user", b"p@ss"), handled=False)
 
     def protocol() -> SMTP:
         return SMTP(handler, hostname="mail.example", authenticator=authenticate, auth_require_tls=False)
@@ -95,13 +95,20 @@ async def test_an_address_can_be_rejected(
     assert handler.received == []
 
 
-@pytest.mark.parametrize("scheme", ["smtp://user:wrong@", "smtp+starttls://", "smtps://"])
+@pytest.mark.parametrize(
+    ("scheme", "reason"),
+    [
+        ("smtp://user:wrong@", "responds 535"),
+        ("smtp+starttls://", "cannot be reached: SMTPException"),
+        ("smtps://", "cannot be reached: SMTPConnectError"),
+    ],
+)
 async def test_a_server_that_rejects_the_connection_gets_another_attempt(
-    tmp_path: Path, server: asyncio.Server, scheme: str
+    tmp_path: Path, server: asyncio.Server, scheme: str, reason: str
 ) -> None:
     with pytest.raises(Unsent) as failure:
         await mailer(tmp_path, f"{scheme}{address_of(server)}").send(message(), "alice@example.com", "1")
-    assert "wrong" not in str(failure.value)
+    assert str(failure.value) == f"the mail server {reason}"
 
 
 async def test_a_slow_server_gets_another_attempt(
