@@ -80,7 +80,7 @@ def mail_server() -> Iterator[int]:
     """A mail server that requires a login; gives its port."""
 
     def authenticate(_server: Any, _session: Any, _envelope: Any, _mechanism: str, data: Any) -> AuthResult:
-        return AuthResult(success=(data.login, data.password) == (b"user", b"p@ss"))
+        return AuthResult(success=(data.login, data.password) == (b"user", b"p@ss"), handled=False)
 
     port = free_port()
     controller = Controller(object(), "127.0.0.1", port, authenticator=authenticate, auth_require_tls=False)
@@ -292,16 +292,21 @@ class TestProduction:
         assert (row["status"], "PROFILESVC_GUIDES_FOLDER" in row["hint"]) == ("warn", True)
 
     @pytest.mark.parametrize(
-        ("login", "sender", "status"),
-        [("user:p%40ss", "a@p.example", "ok"), ("user:wrong", "a@p.example", "fail"), ("user:p%40ss", None, "fail")],
+        ("login", "sender", "status", "reason"),
+        [
+            ("user:p%40ss", "a@p.example", "ok", ""),
+            ("user:wrong", "a@p.example", "fail", "responds 535"),
+            ("user:p%40ss", None, "fail", "messages are from alerts@profilesvc.invalid"),
+        ],
     )
     def test_the_login_at_the_mail_server_is_tried(
-        self, found: Callable[..., dict[str, Any]], tmp_path: Path, login: str, sender: str | None, status: str
+        self, found: Callable[..., dict[str, Any]], login: str, sender: str | None, status: str, reason: str
     ) -> None:
         with mail_server() as port:
             named = {"MAIL__URL": f"smtp://{login}@127.0.0.1:{port}"} | ({"MAIL__FROM": sender} if sender else {})
             row = found(ENVIRONMENT="development", **named)["mail"]
         assert (row["status"], "PROFILESVC_MAIL__" in row["hint"]) == (status, status == "fail")
+        assert reason in row["message"]
         assert login.partition(":")[2] not in row["message"]
 
     def test_a_mail_server_that_does_not_respond_fails(self, found: Callable[..., dict[str, Any]]) -> None:
