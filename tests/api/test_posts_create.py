@@ -5,15 +5,15 @@ from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import insert, update
+from sqlalchemy import delete, insert, update
 
 from conftest import AsUser
 from profilesvc.contract.posts import Post
 from profilesvc.domain.time import FrozenClock, month_start
 from profilesvc.services.context import Services
 from profilesvc.settings import ProviderSettings, Settings
-from profilesvc.storage import posts
-from profilesvc.storage.tables import idempotency, post_usage
+from profilesvc.storage import posts, tables
+from profilesvc.storage.tables import events, idempotency, post_usage
 from support.api import ALICE, BOB, CAROL, Site, assert_error, assert_ok, fields
 from support.effort import effort
 from support.posts import BIKES, PATH, PIER, calls, fail, names
@@ -34,6 +34,12 @@ async def spend(services: Services, used: int, user_id: int = 1) -> None:
     month = month_start(services.clock.now())
     async with services.storage.write() as session:
         await session.execute(insert(post_usage).values(owner_id=user_id, month=month, used=used))
+
+
+async def spend_rest(services: Services) -> None:
+    """Count posts of Alice until the quota of this month is used up."""
+    async with services.storage.write() as session:
+        await session.execute(update(post_usage).values(used=LIMIT))
 
 
 async def spent(services: Services) -> int:
@@ -236,10 +242,47 @@ class TestIdempotency:
     ) -> None:
         media = [{"mediaFormat": "PHOTO", "sourceUrl": "https://harbour.example/bread.jpg"}]
         first = assert_ok(await create(alice, body={**POST, "media": media}, headers=KEY), 201)
-        async with services.storage.write() as session:  # as if the process had died before it could answer
-            await session.execute(update(idempotency).values(status=None, answer=None, lease_until=0))
+        month = str(month_start(services.clock.now()))
+        async with services.storage.write() as session:  # as if the process had died before it could store the post
+            await session.execute(update(idempotency).values(status=None, answer=month, lease_until=0))
+            await session.execute(delete(tables.posts).where(tables.posts.c.document.contains(first["name"])))
+            await session.execute(delete(events).where(events.c.type == "post.created"))
         again = await create(alice, body={**POST, "media": media}, headers=KEY)
         assert assert_ok(again, 201) == first
         assert "idempotency-replayed" not in again.headers
-        assert len(await calls(emulator, "POST")) == 1
+        assert (len(await calls(emulator, "POST")), await spent(services)) == (1, 1)
         assert len(await names(alice)) == 13
+
+    async def test_needs_no_quota_for_a_post_that_was_counted_before(
+        self, alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient, clock: FrozenClock
+    ) -> None:
+        await spend(services, LIMIT - 1)
+        for after in (False, True):  # the request is lost, then the response
+            await fail(emulator, times=1, kind="disconnect", after=after, match={"path": "/v4", "method": "POST"})
+            assert_error(await create(alice, headers=KEY), 502, "PROVIDER_API_ERROR")
+            clock.advance(seconds=1)
+        assert_ok(await create(alice, headers=KEY), 201)
+        assert await spent(services) == LIMIT
+        assert len(await names(alice)) == 13
+
+    async def test_counts_a_post_that_exists_although_the_provider_reported_an_error(
+        self, alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient, clock: FrozenClock
+    ) -> None:
+        await fail(emulator, times=1, status=502, after=True, match={"path": "/v4", "method": "POST"})
+        assert_error(await create(alice, headers=KEY), 502, "PROVIDER_API_ERROR")
+        assert await spent(services) == 0
+        await spend_rest(services)
+        clock.advance(seconds=1)
+        assert_ok(await create(alice, headers=KEY), 201)
+        assert await spent(services) == LIMIT + 1
+        assert len(await names(alice)) == 13
+
+    async def test_does_not_find_the_post_of_another_request(
+        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
+    ) -> None:
+        await fail(emulator, times=1, kind="disconnect", match={"path": "/v4", "method": "POST"})
+        assert_error(await create(alice, headers=KEY), 502, "PROVIDER_API_ERROR")
+        clock.advance(seconds=1)
+        other = assert_ok(await create(alice), 201)
+        assert assert_ok(await create(alice, headers=KEY), 201)["name"] != other["name"]
+        assert len(await names(alice)) == 14

@@ -32,7 +32,7 @@ class IdempotencyKey:
 class Claim:
     """The right to run and to store the response; its fence is higher than that of all previous holders.
 
-    `is_unsure` says that one of these may have had its effect.
+    `is_unsure` says that one of these may have had its effect, and `note` is what the last one wrote.
     """
 
     owner_id: int
@@ -40,6 +40,16 @@ class Claim:
     fence: int
     since: int
     is_unsure: bool = False
+    note: str | None = None
+
+    async def write(self, session: AsyncSession, note: str | None) -> None:
+        """Write a note for the attempt that takes over if this one is interrupted.
+
+        Raises:
+            ServiceError: IDEMPOTENCY_IN_PROGRESS, because another holder has taken over.
+        """
+        if not await idempotency.write_note(session, self.owner_id, self.scope, self.fence, note):
+            raise _in_progress()
 
     async def finish(self, session: AsyncSession, status: int, response: bytes) -> None:
         """Store the response in the transaction of the effect, before it locks other rows.
@@ -148,11 +158,12 @@ async def _repeated(session: AsyncSession, owner_id: int, scope: str, fingerprin
     if not is_forgotten and previous.lease_until > now:
         raise _in_progress()
     since = now if is_forgotten else previous.created_at  # nothing older can be the effect of this request
-    successor = Attempt(fingerprint, previous.fence + 1, now + LEASE, since, None, None)
+    note = None if is_forgotten else previous.answer
+    successor = Attempt(fingerprint, previous.fence + 1, now + LEASE, since, None, note)
     if not await idempotency.take_over(session, owner_id, scope, previous.fence, successor):
         raise _in_progress()
     is_unsure = not is_forgotten and previous.fingerprint != idempotency.ANY_FINGERPRINT
-    return Claim(owner_id, scope, successor.fence, since, is_unsure)
+    return Claim(owner_id, scope, successor.fence, since, is_unsure, note)
 
 
 def _replay(status: int, response: str) -> Rendered:

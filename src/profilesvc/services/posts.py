@@ -119,37 +119,54 @@ async def create(
 
 
 async def _create(services: Services, location: AllowedLocation, post: JsonObject, claim: Claim | None) -> Rendered:
+    """Create the post, or return the one that an interrupted attempt with the same key created (D-40)."""
     require_plan(location, "posts")
-    now = services.clock.now()
-    await _reserve(services, location, now)
+    now, existing = services.clock.now(), None
+    if claim is not None and claim.fence > 1:
+        with raising_provider_failure():
+            existing = await _created_before(services, location, post, claim.since)
+    month = await _count(services, location, now, claim, exists=existing is not None)
     try:
-        created, adopted = await _send(services, location, post, claim)
+        remote = await provider_at(services, location)
+        document = existing or await remote.create_post(location.account, location.name, post)
+        created = stored(location.name, {**document, "state": "PROCESSING"})
     except ProviderError as error:
         if error.has_failed:  # a post of a lost response stays counted
             async with services.storage.write() as session:
-                await posts.give_back(session, location.owner_id, month_start(now))
+                await posts.give_back(session, location.owner_id, month)
+                if claim is not None:
+                    await claim.write(session, None)
         raise provider_failure(error) from error
     response = created.document.encode()
     async with services.storage.write() as session:
-        if adopted:  # it was counted by the attempt that created it
-            await posts.give_back(session, location.owner_id, month_start(now))
         await require_kept(session, location)
         await posts.put(session, location.owner_id, location.name, created, now)
         events.publish(services, session, location.owner_id, _event("post.created", location, created.document))
         if claim is not None:
             await claim.finish(session, _CREATED, response)
-    if not adopted:
+    if existing is None:
         services.metrics.post_created()
     return Rendered(response)
 
 
-async def _reserve(services: Services, location: AllowedLocation, now: int) -> None:
-    """Count the post before it is sent, because the provider is never awaited inside a transaction (D-52)."""
+async def _count(services: Services, location: AllowedLocation, now: int, claim: Claim | None, *, exists: bool) -> int:
+    """Count the post before it is sent, because the provider is never awaited inside a transaction (D-52).
+
+    A post is counted once, whichever attempt creates it. One that exists is counted even if the quota is used up.
+
+    Returns:
+        The month in which it is counted.
+    """
     month, limit = month_start(now), location.plan.monthly_posts
+    if claim is not None and claim.note and (exists or claim.note == str(month)):
+        return int(claim.note)
     async with services.storage.write() as session:
-        if (used := await posts.reserve(session, location.owner_id, month, limit)) is not None:
+        used = await posts.reserve(session, location.owner_id, month, None if exists else limit)
+        if used is not None:
+            if claim is not None:
+                await claim.write(session, str(month))
             await _warn(services, session, location, month, used)
-            return
+            return month
         used = await posts.used(session, location.owner_id, month)
     services.metrics.limit_reached("posts-per-month")
     resets_at = month_start(now, 1)
@@ -173,35 +190,20 @@ async def _warn(services: Services, session: AsyncSession, location: AllowedLoca
     events.publish(services, session, location.owner_id, events.new("quota.warning", data))
 
 
-async def _send(
-    services: Services, location: AllowedLocation, post: JsonObject, claim: Claim | None
-) -> tuple[StoredPost, bool]:
-    """Create the post, or return the one that an interrupted attempt with the same key created (D-40)."""
-    existing = None
-    if claim is not None and claim.fence > 1:
-        existing = await _created_before(services, location, post, claim.since)
-    remote = await provider_at(services, location)
-    document = existing or await remote.create_post(location.account, location.name, post)
-    return stored(location.name, {**document, "state": "PROCESSING"}), existing is not None
-
-
 async def _created_before(
     services: Services, location: AllowedLocation, post: JsonObject, since: int
 ) -> JsonObject | None:
-    """Return a post with the same fields that was created since the attempt started and was not cached before.
+    """Return a post with the same fields that was created since the first attempt started, by no other request.
 
     Media is not compared, because the provider changes it. The provider's clock may be a little behind ours.
     """
     async with services.storage.read() as session:
-        earlier = await posts.read_before(session, location.owner_id, location.name, since)
+        others = await posts.read_before(session, location.owner_id, location.name, since)
+        others |= await posts.created_since(session, location.owner_id, location.name, since)
     remote = await provider_at(services, location)
     for document in await remote.posts(location.account, location.name):
         candidate = stored(location.name, document)
-        if (
-            _matches(document, post)
-            and candidate.created_at >= since - _CLOCK_SKEW
-            and candidate.post_id not in earlier
-        ):
+        if _matches(document, post) and candidate.created_at >= since - _CLOCK_SKEW and candidate.post_id not in others:
             return document
     return None
 

@@ -10,7 +10,10 @@ from profilesvc.storage.tables import idempotency
 
 
 class Attempt(NamedTuple):
-    """An idempotency key: which attempt holds it, until when, and the response once it is stored."""
+    """An idempotency key: which attempt holds it, until when, and the response.
+
+    Until the status is stored, `answer` is the note of an attempt for the next one.
+    """
 
     fingerprint: str
     fence: int
@@ -61,6 +64,12 @@ async def take_over(session: AsyncSession, owner_id: int, scope: str, fence: int
 
 def _running(owner_id: int, scope: str, fence: int) -> ColumnElement[bool]:
     return and_(_is(owner_id, scope), idempotency.c.fence == fence, idempotency.c.status.is_(None))
+
+
+async def write_note(session: AsyncSession, owner_id: int, scope: str, fence: int, note: str | None) -> bool:
+    """Store a note for the next attempt; return False if another holder has taken over."""
+    statement = update(idempotency).where(_running(owner_id, scope, fence)).values(answer=note)
+    return (await session.execute(statement.returning(idempotency.c.scope))).first() is not None
 
 
 async def finish(session: AsyncSession, owner_id: int, scope: str, fence: int, status: int, answer: str) -> bool:

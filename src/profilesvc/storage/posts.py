@@ -1,5 +1,6 @@
 """Queries on the cached posts and on the monthly quota."""
 
+import json
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.statements import Executor, Prefetch, Prepared, Row, fetch, insert_into, joined, upsert
 from profilesvc.storage.locations import is_location
-from profilesvc.storage.tables import OWNER, locations, post_usage, posts
+from profilesvc.storage.tables import OWNER, events, locations, post_usage, posts
 
 Position = tuple[int, str]
 
@@ -222,18 +223,17 @@ async def replace(
     return Reading(changed, gone)
 
 
-async def reserve(session: AsyncSession, owner_id: int, month: int, limit: int) -> int | None:
-    """Count one post of a month and return their number, or None if the limit is reached.
+async def reserve(session: AsyncSession, owner_id: int, month: int, limit: int | None) -> int | None:
+    """Count one post of a month and return their number, or None if the limit is reached; a limit of None is none.
 
     Concurrent callers never exceed it.
     """
     first = insert_into(session, post_usage).values(owner_id=owner_id, month=month, used=0)
     await session.execute(first.on_conflict_do_nothing())
+    is_month = post_usage.c.owner_id == owner_id, post_usage.c.month == month
+    is_below = () if limit is None else (post_usage.c.used < limit,)
     statement = (
-        update(post_usage)
-        .where(post_usage.c.owner_id == owner_id, post_usage.c.month == month, post_usage.c.used < limit)
-        .values(used=post_usage.c.used + 1)
-        .returning(post_usage.c.used)
+        update(post_usage).where(*is_month, *is_below).values(used=post_usage.c.used + 1).returning(post_usage.c.used)
     )
     row = (await session.execute(statement)).first()
     return None if row is None else int(row.used)
@@ -265,3 +265,15 @@ async def read_before(session: Executor, owner_id: int, location: str, instant: 
     """Return the ids of the posts that were cached before an instant."""
     query = select(posts.c.post_id).where(_of(owner_id, location), posts.c.read_at < instant)
     return {row.post_id for row in await session.execute(query)}
+
+
+async def created_since(session: Executor, owner_id: int, location: str, instant: int) -> set[str]:
+    """Return the ids of the posts that the service has created since an instant, by its log of events."""
+    is_created = (
+        events.c.owner_id == owner_id,
+        events.c.type == "post.created",
+        events.c.location_name == location,
+        events.c.created_at >= instant,
+    )
+    rows = await session.execute(select(events.c.data).where(*is_created))
+    return {json.loads(row.data)["post"]["name"].rpartition("/")[2] for row in rows}
