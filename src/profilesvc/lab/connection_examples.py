@@ -28,3 +28,23 @@ def record(examples: Examples, owner: httpx.Client) -> None:
     examples.fails("get_provider_connection", "The provider has ended the login", owner, **of_login)
     examples.ok("delete_provider_connection", "A disconnected login", owner, **of_login)
     examples.fails("get_provider_connection", "A disconnected login", owner, **of_login)
+
+
+def record_reactivation(examples: Examples, owner: httpx.Client) -> None:
+    """Record the error for a key whose location has been imported again and is beyond the plan, then Starter."""
+    examples.lab.provider.add_login("sam@example.com", {"locations/421": "Sam's Bikes"})
+    login, done = _imported(examples, owner, {"locations": ["locations/421"], "business_name": "Sam"})
+    new = {"name": "Website", "business_id": done["business_id"], "assigned_location_id": "locations/421"}
+    key = examples.call("create_key", owner, new).json()["data"]
+    examples.call("delete_provider_connection", owner, connection_id=login)
+    _imported(examples, owner, {"locations": ["locations/421"]})
+    examples.lab.operator.assign_plan("bob", "starter")
+    examples.fails("reactivate_key", "The plan has one location", owner, client_id=key["client_id"])
+
+
+def _imported(examples: Examples, owner: httpx.Client, chosen: JsonObject) -> tuple[str, JsonObject]:
+    """Connect Sam's login and import locations; return the login's id and the response."""
+    connect_login(owner, "sam@example.com")
+    login = examples.call("list_provider_connections", owner).json()["data"]["connections"][-1]["id"]
+    done = examples.call("import_provider_locations", owner, chosen, connection_id=login).json()["data"]
+    return login, done

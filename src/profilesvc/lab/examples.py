@@ -295,7 +295,7 @@ def _plans(examples: Examples) -> None:
     while (response := examples.call("create_key", owner, key)).is_success:
         continue
     examples.failed("create_key", "A location with 20 keys", response)
-    lab.operator.assign_plan("bob", "starter")
+    connection_examples.record_reactivation(examples, lab.user("bob"))  # bob has the plan Starter from here on
     second = {**key, "business_id": 20, "assigned_location_id": "locations/219"}
     examples.fails("create_key", "The plan has one location", lab.user("bob"), second)
     review = {**other, "reviewId": "311001"}

@@ -24,6 +24,7 @@ from profilesvc.services.context import Caller, Services, deactivated
 from profilesvc.services.credentials import renew
 from profilesvc.services.holds import covered, hold, lift
 from profilesvc.services.key_events import details, entry, publish
+from profilesvc.services.locations import assign_within_plan
 from profilesvc.storage import holds, keys, locations, users
 from profilesvc.storage.keys import KeyState
 
@@ -124,16 +125,23 @@ async def deactivate(
 async def reactivate_own(services: Services, caller: Caller, client_id: str) -> KeyStanding:
     """Lift the hold that the owner set. Repeating it has no effect (D-27).
 
+    A location that was disconnected and imported again is assigned to the key's business, as for a new key.
+
     Raises:
-        ServiceError: NOT_FOUND; AUTH_INSUFFICIENT_PERMISSIONS, with the three details, while there is another hold.
+        ServiceError: NOT_FOUND; AUTH_INSUFFICIENT_PERMISSIONS, with the three details, while there is another hold;
+            PLAN_RESTRICTION if the location is beyond the plan.
     """
     async with services.storage.write() as session:
+        await users.lock_user(session, caller.owner_id)  # before the key, as a plan change does
         key = await own_key(services, session, caller, client_id)
         # `key.hold` is the most severe hold, and the owner's is the least severe one.
         if key.hold is not None and key.hold.reason != "user_requested":
             raise deactivated(services, key.hold)
         if not await locations.hold_kept(session, key.owner_id, key.location_name):
             raise ServiceError(NOT_FOUND, "The location of this key is disconnected. Import it again first.")
+        location = await locations.state(session, key.owner_id, key.location_name)
+        assert location is not None, "a key refers to it"
+        await assign_within_plan(services, session, location, location.business_id or key.business_id)
         await lift(services, session, key.owner_id, holds.of_key(key.id), "user_requested")
         return await _standing(session, key)
 

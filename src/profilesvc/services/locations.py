@@ -21,10 +21,12 @@ from profilesvc.provider.port import ProviderError, Verification
 from profilesvc.services import drift, events, mirrors
 from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
+from profilesvc.services.holds import lift
 from profilesvc.services.provider_errors import raising_provider_failure
 from profilesvc.services.provider_logins import provider_at
 from profilesvc.services.users import find_user
 from profilesvc.storage import feed, locations, provider_connections, sync, users
+from profilesvc.storage.holds import at_locations
 from profilesvc.storage.locations import ListedLocation, LocationState, Place
 from profilesvc.storage.sync import SyncRow
 from profilesvc.storage.users import UserState
@@ -191,7 +193,8 @@ async def assign_within_plan(
 ) -> UserState:
     """Assign a location within the plan, and return its owner, locked until the transaction ends.
 
-    A location that is already assigned is rejected too if a downgrade has put it beyond the plan (D-27).
+    A location that is already assigned is rejected too if a downgrade has put it beyond the plan (D-27). Keys that an
+    unassigned location has from before are within the plan then.
 
     Raises:
         ServiceError: CONFLICT, PLAN_RESTRICTION.
@@ -205,10 +208,10 @@ async def assign_within_plan(
     if position >= plan.locations:
         message = f"The plan {plan.display_name} includes {counted(plan.locations, 'location')}."
         raise ServiceError(PLAN_RESTRICTION, message, limit=plan.locations)
-    if row.business_id is None and not await locations.assign(
-        session, row.owner_id, row.name, business_id, services.clock.now()
-    ):
-        raise ServiceError(CONFLICT, "The location has just been assigned.")
+    if row.business_id is None:
+        if not await locations.assign(session, row.owner_id, row.name, business_id, services.clock.now()):
+            raise ServiceError(CONFLICT, "The location has just been assigned.")
+        await lift(services, session, row.owner_id, at_locations([row.name]), "plan_downgrade")
     return owner
 
 

@@ -133,12 +133,15 @@ async def deactivate_key(services: Services, caller: Caller, client_id: str) -> 
     return changed.standing
 
 
-@routes.endpoint(f"POST {KEY}/reactivate", access=USER, data=KeyStanding, no_store=True, errors=(NOT_FOUND,))
+@routes.endpoint(
+    f"POST {KEY}/reactivate", access=USER, data=KeyStanding, no_store=True, errors=(NOT_FOUND, PLAN_RESTRICTION)
+)
 async def reactivate_key(services: Services, caller: Caller, client_id: str) -> KeyStanding:
     """Reactivate an API key.
 
     Its tokens work again. If the service or your plan deactivated the key, the error has the three details of a
-    deactivated key.
+    deactivated key. If its location was disconnected and imported again, it is assigned to the key's business, which
+    needs a plan with enough locations.
 
     An addition of this service.
     """
