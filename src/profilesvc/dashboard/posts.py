@@ -14,7 +14,7 @@ from profilesvc.dashboard.edits import Edit
 from profilesvc.dashboard.visits import Visit, of_path, view
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import drafts as stored_drafts
-from profilesvc.services import overview, posts
+from profilesvc.services import overview, post_changes, posts
 from profilesvc.services import photos as stored_photos
 from profilesvc.services.context import AllowedLocation
 from profilesvc.tokens.signer import random_id
@@ -67,7 +67,7 @@ async def create(visit: Visit, locationId: str) -> Response:
 async def edit(visit: Visit, locationId: str, postId: str) -> Response:
     location = await visit.location(locationId)
     ident = of_path("postId", post_id, postId, location.name)
-    existing = await posts.get(visit.services, location, ident)
+    existing = await post_changes.get(visit.services, location, ident)
     return await _edit_page(visit, location, ident, Edit(post_form.inputs_of(post_form.values(existing))))
 
 
@@ -77,10 +77,10 @@ async def change(visit: Visit, locationId: str, postId: str) -> Response:
     ident = of_path("postId", post_id, postId, location.name)
     edit = Edit(post_form.inputs_of(form)).fill(form)
     try:
-        existing = await posts.get(visit.services, location, ident)
+        existing = await post_changes.get(visit.services, location, ident)
         edit = Edit(post_form.inputs_of(post_form.values(existing))).fill(form)
         if changes := post_form.changes(existing, edit):
-            await posts.change(visit.services, location, ident, changes)
+            await post_changes.change(visit.services, location, ident, changes)
     except ServiceError as error:
         return await _edit_page(visit, location, ident, edit, error)
     done = "changed" if changes else "unchanged"
@@ -113,7 +113,7 @@ async def delete(visit: Visit, locationId: str, postId: str) -> Response:
     ident = of_path("postId", post_id, postId, location.name)
     try:
         problems.require_confirmation("sure" in form)
-        await posts.delete(visit.services, location, ident)
+        await post_changes.delete(visit.services, location, ident)
     except ServiceError as error:
         return await _page(visit, location, MultiDict(), error, f"delete-{ident}-")
     return pages.redirect(f"{pages.PATH}/sites/{location.id}/posts", "deleted")

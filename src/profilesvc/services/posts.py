@@ -1,4 +1,4 @@
-"""List, create, change and delete local posts, and cache those of each location (D-76)."""
+"""List and create local posts, and cache those of each location (D-76)."""
 
 import re
 from collections.abc import Iterator
@@ -11,16 +11,16 @@ from profilesvc.contract.common import location_name, post_id, without_account
 from profilesvc.contract.errors import QUOTA_EXCEEDED, SERVICE_UNAVAILABLE
 from profilesvc.contract.events import EventType, PostChanged, QuotaWarning
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.posts import PostDeleted, PostListQuery
+from profilesvc.contract.posts import PostListQuery
 from profilesvc.contract.provider.post import LocalPost
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.messages import normal
-from profilesvc.domain.posts import check_create, check_patch
+from profilesvc.domain.posts import check_create
 from profilesvc.domain.problems import counted
 from profilesvc.domain.time import SECOND, iso, month_start, parse_iso
 from profilesvc.provider.port import ProviderError
-from profilesvc.services import events, photos
-from profilesvc.services.access import missing, require_plan
+from profilesvc.services import events
+from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Prefetch, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey, run_once
 from profilesvc.services.page_tokens import seal, unseal
@@ -141,7 +141,7 @@ async def _create(services: Services, location: AllowedLocation, post: JsonObjec
     async with services.storage.write() as session:
         await require_kept(session, location)
         await posts.put(session, location.owner_id, location.name, created, now)
-        events.publish(services, session, location.owner_id, _event("post.created", location, created.document))
+        events.publish(services, session, location.owner_id, event("post.created", location, created.document))
         if claim is not None:
             await claim.finish(session, _CREATED, response)
     if existing is None:
@@ -218,80 +218,6 @@ def _matches(document: JsonObject, post: JsonObject) -> bool:
     )
 
 
-async def change(services: Services, location: AllowedLocation, post_id: str, body: JsonObject) -> Rendered:
-    """Change the fields of the body and return the whole post (D-78).
-
-    Raises:
-        ServiceError: VALIDATION_ERROR, PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR, in this order.
-    """
-    existing = await _find(services, location, post_id)
-    update, mask = ({}, []) if existing is None else check_patch(orjson.loads(existing), body)
-    require_plan(location, "posts")
-    if existing is None:
-        raise missing("post")
-    if not mask:
-        return Rendered(existing.encode())
-    now = services.clock.now()
-    try:
-        remote = await provider_at(services, location)
-        document = await remote.patch_post(location.account, location.name, post_id, update, mask)
-        changed = stored(location.name, document)
-    except ProviderError as error:
-        raise await _rejected(services, location, post_id, error) from error
-    async with services.storage.write() as session:
-        await require_kept(session, location)
-        await posts.change(session, location.owner_id, location.name, changed, now)
-        events.publish(services, session, location.owner_id, _event("post.updated", location, changed.document))
-    return Rendered(changed.document.encode())
-
-
-async def get(services: Services, location: AllowedLocation, post_id: str) -> JsonObject:
-    """Return a post.
-
-    Raises:
-        ServiceError: NOT_FOUND, PROVIDER_API_ERROR.
-    """
-    if (existing := await _find(services, location, post_id)) is None:
-        raise missing("post")
-    document: JsonObject = orjson.loads(existing)
-    return document
-
-
-async def _find(services: Services, location: AllowedLocation, post_id: str) -> str | None:
-    """Return a post. If it is not cached, read all posts again, unless the plan is rejected next."""
-    async with services.storage.read() as session:
-        existing = await posts.find(session, location.owner_id, location.name, post_id)
-    if existing is not None or not location.plan.posts:
-        return existing
-    with raising_provider_failure():
-        await reread(services, location)
-    async with services.storage.read() as session:
-        return await posts.find(session, location.owner_id, location.name, post_id)
-
-
-async def delete(services: Services, location: AllowedLocation, post_id: str) -> PostDeleted:
-    """Delete a post, also one that is not cached yet.
-
-    Raises:
-        ServiceError: NOT_FOUND, PROVIDER_API_ERROR.
-    """
-    try:
-        remote = await provider_at(services, location)
-        await remote.delete_post(location.account, location.name, post_id)
-    except ProviderError as error:
-        raise await _rejected(services, location, post_id, error) from error
-    await _forget(services, location, post_id, "post.deleted")
-    return PostDeleted()
-
-
-async def _rejected(services: Services, location: AllowedLocation, post_id: str, error: ProviderError) -> ServiceError:
-    """Return the error to raise, and remove a post that the provider no longer has."""
-    if not error.not_found:
-        return provider_failure(error)
-    await _forget(services, location, post_id, "post.deleted_at_provider")
-    return missing("post")
-
-
 def stored(location: str, document: JsonObject) -> StoredPost:
     """Return a provider's post as the cache stores it: no resource name contains the account (D-74).
 
@@ -331,26 +257,11 @@ async def reread(services: Services, location: AllowedLocation) -> None:
         ProviderError: the provider could not be read.
         ServiceError: SERVICE_UNAVAILABLE; _NotCachedError if only the cache could not be written.
     """
-    await services.single_flight.run(_work(location.name), lambda: _read(services, location))
+    await services.single_flight.run(work(location.name), lambda: _read(services, location))
 
 
-async def _forget(services: Services, location: AllowedLocation, post_id: str, kind: EventType) -> None:
-    """Remove a post that the provider no longer has, after any read in progress that may still contain it.
-
-    Publish who deleted it: the caller, or somebody at the provider if it is still cached.
-    """
-    await services.single_flight.wait(_work(location.name))
-    async with services.storage.leases.hold(_work(location.name)), services.storage.write() as session:
-        document = await posts.remove(session, location.owner_id, location.name, post_id)
-        if document is None and kind == "post.deleted":
-            document = orjson.dumps({"name": f"{location.name}/localPosts/{post_id}"}).decode()
-        if document is not None:
-            events.publish(services, session, location.owner_id, _event(kind, location, document))
-    if document is not None:
-        await photos.release(services, location.owner_id, document)
-
-
-def _work(location: str) -> str:
+def work(location: str) -> str:
+    """Return the name of the work that only one caller does at a time: to read the posts of a location."""
     return f"posts of {location}"
 
 
@@ -359,7 +270,7 @@ async def _read(services: Services, location: AllowedLocation) -> None:
         read_at = (await posts.cache_age(session, location.owner_id, location.name)).posts_read_at
     async with AsyncExitStack() as stack:
         try:
-            was_free = await stack.enter_async_context(services.storage.leases.hold(_work(location.name)))
+            was_free = await stack.enter_async_context(services.storage.leases.hold(work(location.name)))
         except ServiceError:  # a database that is read-only has no leases: each process reads by itself
             was_free = True
         now = services.clock.now()
@@ -387,12 +298,12 @@ def _events(location: AllowedLocation, before: dict[str, str], reading: Reading)
     for post in reading.changed:
         kind = _KINDS.get(post.state)
         if kind is not None and orjson.loads(before[post.post_id]).get("state") != post.state:
-            yield _event(kind, location, post.document)
+            yield event(kind, location, post.document)
     for document in reading.gone:
-        yield _event("post.deleted_at_provider", location, document)
+        yield event("post.deleted_at_provider", location, document)
 
 
-def _event(kind: EventType, location: AllowedLocation, document: str) -> NewEvent:
+def event(kind: EventType, location: AllowedLocation, document: str) -> NewEvent:
     """Return the event of a post; that of a change through the service names the caller's key."""
     data = PostChanged(location_id=location.name, post=orjson.loads(document))
     return events.new(kind, data, key_id=location.key_id if kind in _BY_CALLER else None, location_name=location.name)

@@ -7,7 +7,7 @@ from profilesvc.contract.json import JsonObject
 from profilesvc.contract.posts import Post, PostDeleted, PostList, PostListQuery
 from profilesvc.contract.provider.post import LocalPost
 from profilesvc.domain.permissions import Permission
-from profilesvc.services import posts
+from profilesvc.services import post_changes, posts
 from profilesvc.services.access import user_or_service
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.idempotency import IdempotencyKey
@@ -78,7 +78,7 @@ async def change_post(services: Services, location: AllowedLocation, post_id: st
 
     Only the fields in the body change; null clears one. Returns the whole post.
     """
-    return await posts.change(services, location, post_id, body)
+    return await post_changes.change(services, location, post_id, body)
 
 
 @routes.endpoint(
@@ -93,4 +93,4 @@ async def delete_post(services: Services, location: AllowedLocation, post_id: st
 
     The provider deletes it. This cannot be undone.
     """
-    return await posts.delete(services, location, post_id)
+    return await post_changes.delete(services, location, post_id)
