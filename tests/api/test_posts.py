@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from conftest import ON_ONE_DATABASE, AsUser
+from profilesvc.domain.time import FrozenClock
 from profilesvc.services.context import Services
 from support.api import CAROL, Site, assert_error, assert_ok, fields
 from support.posts import PATH, PIER, calls, fail, names
@@ -71,8 +72,29 @@ class TestChange:
         path = f"{PATH}/{made['name'].rpartition('/')[2]}"
         assert assert_ok(await alice.patch(path, params=PIER, json={"summary": "Here"}))["summary"] == "Here"
 
+    async def test_applies_the_rules_to_the_post_as_the_provider_has_it(
+        self, alice: httpx.AsyncClient, services: Services, clock: FrozenClock
+    ) -> None:
+        await names(alice)
+        offer = {"topicType": "OFFER", "offer": {"couponCode": "TEA"}}
+        await services.provider.patch_post("accounts/1", "locations/111", "11101", offer, list(offer))
+        clock.advance(hours=1)
+        body = {"offer": {"couponCode": "BREAD"}}
+        assert assert_ok(await alice.patch(f"{PATH}/11101", params=PIER, json=body))["offer"] == body["offer"]
+
     async def test_returns_404_for_an_unknown_post(self, alice: httpx.AsyncClient) -> None:
         assert_error(await alice.patch(f"{PATH}/99", params=PIER, json={"summary": "x"}), 404, "NOT_FOUND")
+
+    @pytest.mark.parametrize(
+        ("body", "field"),
+        [({}, ""), ({"sumary": "x"}, "sumary"), ({"callToAction": {"actionType": "SHOP"}}, "callToAction.url")],
+    )
+    @ON_ONE_DATABASE
+    async def test_checks_the_body_for_an_unknown_post_too(
+        self, alice: httpx.AsyncClient, body: dict[str, Any], field: str
+    ) -> None:
+        details = assert_error(await alice.patch(f"{PATH}/99", params=PIER, json=body), 400, "VALIDATION_ERROR")
+        assert fields(details) == [field]
 
     async def test_removes_a_post_that_was_deleted_elsewhere(
         self, alice: httpx.AsyncClient, services: Services

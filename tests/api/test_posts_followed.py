@@ -1,6 +1,7 @@
 """Posts followed to their end (D-76): what the provider makes of them shows up here, by itself."""
 
 import asyncio
+import contextlib
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +14,16 @@ from profilesvc.bootstrap import Runtime, create_app
 from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.domain.time import FrozenClock
 from profilesvc.provider.port import Provider
-from profilesvc.services import tokens
-from profilesvc.services.context import Services
+from profilesvc.services import posts, tokens
+from profilesvc.services.access import require_location
+from profilesvc.services.context import Caller, Services
 from profilesvc.settings import Settings
+from profilesvc.storage import posts as stored_posts
 from support.api import ALICE, BOB, assert_ok
+from support.consent import BAKERY, add_dana, connected, imported
+from support.dashboard_browser import Browser
 from support.drive import drift
-from support.posts import BIKES, PATH, PIER, calls, names
+from support.posts import BIKES, PATH, PIER, calls, fail, names
 
 
 async def listed(client: httpx.AsyncClient) -> dict[str, dict[str, Any]]:
@@ -128,7 +133,24 @@ async def test_a_list_that_was_read_before_a_deletion_does_not_bring_the_post_ba
     assert "11107" not in await names(alice)
 
 
+async def test_a_list_that_is_read_during_a_deletion_does_not_report_another_one(
+    alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
+) -> None:
+    await names(alice)
+    clock.advance(hours=1)
+    await fail(emulator, kind="delay", seconds=0.5, times=1, match={"path": "/v4", "method": "GET"})
+    reading = asyncio.create_task(names(alice))
+    await asyncio.wait([reading], timeout=0.2)
+    assert_ok(await alice.delete(f"{PATH}/11107", params=PIER))
+    await reading
+    events = assert_ok(await alice.get("/api/v1/events", params={"types": "post.deleted,post.deleted_at_provider"}))
+    assert [(event["type"], "summary" in event["data"]["post"]) for event in events["events"]] == [
+        ("post.deleted", True)
+    ]
+
+
 @pytest.mark.in_process("has two processes of its own")
+@pytest.mark.postgres
 @pytest.mark.parametrize("database", ["postgres"])
 async def test_a_list_read_by_another_process_does_not_bring_the_post_back(
     alice: httpx.AsyncClient, app: Quart, services: Services, settings: Settings, clock: FrozenClock
@@ -145,3 +167,37 @@ async def test_a_list_read_by_another_process_does_not_bring_the_post_back(
         assert assert_ok(await deleting) == {"deleted": True}
         await first
         assert "11107" not in await names(alice)
+
+
+@pytest.mark.in_process("pauses a transaction")
+@pytest.mark.parametrize("database", ["postgres"])
+async def test_a_creation_and_a_reading_at_once_do_not_lock_each_other_out(
+    alice: httpx.AsyncClient,
+    browser: Browser,
+    emulator: httpx.AsyncClient,
+    services: Services,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The reading sees the post before the creation has stored it, and stores it while the creation is about to."""
+    await add_dana(emulator)
+    await imported(alice, await connected(browser, alice), locations=[BAKERY])
+    caller = Caller(1, services.plans["pro"], frozenset())
+    location = await require_location(services, caller, BAKERY)
+    is_stored, put, replace = asyncio.Event(), stored_posts.put, stored_posts.replace
+
+    async def replace_and_report(*args: Any) -> Any:
+        reading = await replace(*args)
+        is_stored.set()
+        return reading
+
+    async def put_later(*args: Any) -> None:
+        reading.append(asyncio.create_task(posts.reread(services, location)))
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(is_stored.wait(), 0.5)
+        await put(*args)
+
+    reading: list[asyncio.Task[None]] = []
+    monkeypatch.setattr(stored_posts, "replace", replace_and_report)
+    monkeypatch.setattr(stored_posts, "put", put_later)
+    assert_ok(await alice.post(PATH, params={"locationId": BAKERY}, json={"summary": "Bread"}), 201)
+    await reading[0]

@@ -39,6 +39,7 @@ async def held(storage: Storage, location: str = HERE) -> dict[str, str]:
 
 async def refresh(storage: Storage, before: dict[str, str], *found: StoredPost, now: int = 2) -> None:
     async with storage.write() as session:
+        assert await posts.mark_read(session, 1, HERE, now)
         await posts.replace(session, 1, HERE, before, {item.post_id: item for item in found}, now)
 
 

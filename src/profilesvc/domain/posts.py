@@ -38,11 +38,12 @@ def check_create(body: JsonObject) -> JsonObject:
     return _to_send(post)
 
 
-def check_patch(existing: JsonObject, body: JsonObject) -> tuple[JsonObject, list[str]]:
+def check_patch(existing: JsonObject | None, body: JsonObject) -> tuple[JsonObject, list[str]]:
     """Return the fields to send to the provider and the update mask, top-level names in the request's order.
 
     `existing` is the post at the provider; the rules for creation apply to the result. A null field is cleared: it is
-    in the mask and not in the body. The mask can be empty, because a `callToAction` on an OFFER is not sent.
+    in the mask and not in the body. The mask can be empty, because a `callToAction` on an OFFER is not sent. If there
+    is no such post, only the rules that do not depend on it apply, and the mask is empty.
 
     Raises:
         ServiceError: VALIDATION_ERROR that names every invalid field.
@@ -54,11 +55,13 @@ def check_patch(existing: JsonObject, body: JsonObject) -> tuple[JsonObject, lis
         problems.append(("body", "topicType", "cannot be cleared"))
     if not changes and not problems:
         problems.append(("body", "", f"must have at least one of {', '.join(UPDATABLE)}"))
-    checked = {name: existing[name] for name in UPDATABLE if name in existing}
+    checked = {name: existing[name] for name in UPDATABLE if name in existing} if existing else {}
     result = without_nulls({**checked, **changes})
-    problems += _further_problems(result, problems)
+    problems += _further_problems(result, problems, is_whole=existing is not None)
     if problems:
         raise invalid_many(problems)
+    if existing is None:
+        return {}, []
     sent = _to_send(result)
     mask = [name for name in changes if name in sent or changes[name] is None]
     if sent.get("alertType") != result.get("alertType") and "alertType" not in mask:
@@ -91,10 +94,10 @@ def _has_problem(problems: list[Problem], field: str) -> bool:
     return any(f"{field}.".startswith(f"{name}.") or name.startswith(f"{field}.") for _, name, _ in problems)
 
 
-def _further_problems(post: JsonObject, reported: list[Problem]) -> list[Problem]:
-    """Return the violations of rules by fields without a problem. A post without a topic becomes STANDARD."""
+def _further_problems(post: JsonObject, reported: list[Problem], *, is_whole: bool = True) -> list[Problem]:
+    """Return the violations of rules by fields without a problem. A whole post without a topic becomes STANDARD."""
     violations: list[tuple[str, str]] = []
-    if not _has_problem(reported, "topicType"):  # the rules depend on a valid topic
+    if is_whole and not _has_problem(reported, "topicType"):  # the rules depend on a valid topic
         post.setdefault("topicType", "STANDARD")
         violations += _topic(post)
     violations += [*_call_to_action(post), *_event(post), *_offer(post), *_media(post)]

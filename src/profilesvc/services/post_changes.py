@@ -22,8 +22,8 @@ async def change(services: Services, location: AllowedLocation, post_id: str, bo
     Raises:
         ServiceError: VALIDATION_ERROR, PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR, in this order.
     """
-    existing = await _find(services, location, post_id)
-    update, mask = ({}, []) if existing is None else check_patch(orjson.loads(existing), body)
+    existing = await _find(services, location, post_id, must_be_current=True)
+    update, mask = check_patch(None if existing is None else orjson.loads(existing), body)
     require_plan(location, "posts")
     if existing is None:
         raise missing("post")
@@ -55,11 +55,15 @@ async def get(services: Services, location: AllowedLocation, post_id: str) -> Js
     return document
 
 
-async def _find(services: Services, location: AllowedLocation, post_id: str) -> str | None:
-    """Return a post. If it is not cached, read all posts again, unless the plan is rejected next."""
+async def _find(
+    services: Services, location: AllowedLocation, post_id: str, *, must_be_current: bool = False
+) -> str | None:
+    """Return a post. If it is not cached, or too old, read all posts again, unless the plan is rejected next."""
     async with services.storage.read() as session:
         existing = await table.find(session, location.owner_id, location.name, post_id)
-    if existing is not None or not location.plan.posts:
+        age = await table.cache_age(session, location.owner_id, location.name)
+    is_enough = existing is not None and not (must_be_current and posts.is_old(services, age.posts_read_at))
+    if is_enough or not location.plan.posts:
         return existing
     with raising_provider_failure():
         await posts.reread(services, location)
@@ -91,16 +95,28 @@ async def _rejected(services: Services, location: AllowedLocation, post_id: str,
 
 
 async def _forget(services: Services, location: AllowedLocation, post_id: str, kind: EventType) -> None:
-    """Remove a post that the provider no longer has, after any read in progress that may still contain it.
+    """Remove a post that the provider no longer has, and publish who deleted it.
 
-    Publish who deleted it: the caller, or somebody at the provider if it is still cached.
+    It is removed at once, so that a reading in progress does not report it as deleted by somebody else, and again after
+    that reading, which may have seen the post before.
     """
-    await services.single_flight.wait(posts.work(location.name))
-    async with services.storage.leases.hold(posts.work(location.name)), services.storage.write() as session:
-        document = await table.remove(session, location.owner_id, location.name, post_id)
-        if document is None and kind == "post.deleted":
-            document = orjson.dumps({"name": f"{location.name}/localPosts/{post_id}"}).decode()
+    owner_id, name = location.owner_id, location.name
+    async with services.storage.write() as session:
+        document = await table.remove(session, owner_id, name, post_id)
         if document is not None:
-            events.publish(services, session, location.owner_id, posts.event(kind, location, document))
+            events.publish(services, session, owner_id, posts.event(kind, location, document))
+    await services.single_flight.wait(posts.work(name))
+    async with services.storage.leases.hold(posts.work(name)), services.storage.write() as session:
+        late = await table.remove(session, owner_id, name, post_id)
+        if document is None:
+            document = late or _unknown(location, post_id, kind)
+            if document is not None:
+                events.publish(services, session, owner_id, posts.event(kind, location, document))
     if document is not None:
-        await photos.release(services, location.owner_id, document)
+        await photos.release(services, owner_id, document)
+
+
+def _unknown(location: AllowedLocation, post_id: str, kind: EventType) -> str | None:
+    """Return what an event has of a post that was never cached: its name, if the caller has deleted it."""
+    name = f"{location.name}/localPosts/{post_id}"
+    return orjson.dumps({"name": name}).decode() if kind == "post.deleted" else None

@@ -20,7 +20,7 @@ from profilesvc.domain.problems import counted
 from profilesvc.domain.time import SECOND, iso, month_start, parse_iso
 from profilesvc.provider.port import ProviderError
 from profilesvc.services import events
-from profilesvc.services.access import require_plan
+from profilesvc.services.access import missing, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Prefetch, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey, run_once
 from profilesvc.services.page_tokens import seal, unseal
@@ -242,12 +242,17 @@ def _without_account(item: JsonObject) -> JsonObject:
 
 def _is_stale(services: Services, age: CacheAge) -> bool:
     """Return whether the cache is older than its maximum age, or has a post in review that was read over 5 s ago."""
-    now = services.clock.now()
-    if age.posts_read_at is None or now - age.posts_read_at > services.settings.cache_max_age_seconds * SECOND:
-        return True
-    if age.processing_read_at is None:
-        return False
-    return now - max(age.posts_read_at, age.processing_read_at) > _PROCESSING_MAX_AGE
+    in_review = age.processing_read_at
+    return is_old(services, age.posts_read_at) or (
+        in_review is not None and is_old(services, max(age.posts_read_at or 0, in_review), _PROCESSING_MAX_AGE)
+    )
+
+
+def is_old(services: Services, read_at: int | None, max_age: int | None = None) -> bool:
+    """Return whether the provider must be read again; without `max_age`, the maximum age of the cache decides."""
+    if max_age is None:
+        max_age = services.settings.cache_max_age_seconds * SECOND
+    return read_at is None or services.clock.now() - read_at > max_age
 
 
 async def reread(services: Services, location: AllowedLocation) -> None:
@@ -286,10 +291,14 @@ async def _read(services: Services, location: AllowedLocation) -> None:
         current = {post.post_id: post for post in (stored(location.name, document) for document in listed)}
         try:
             async with services.storage.write() as session:
-                await require_kept(session, location)
+                # First, because a creation locks the location before the posts, too.
+                if not await posts.mark_read(session, location.owner_id, location.name, now):
+                    raise missing("location")
                 reading = await posts.replace(session, location.owner_id, location.name, before, current, now)
                 events.publish(services, session, location.owner_id, *_events(location, before, reading))
         except ServiceError as error:
+            if error.kind is not SERVICE_UNAVAILABLE:
+                raise
             raise _NotCachedError(list(current.values())) from (error.__cause__ or error)
 
 

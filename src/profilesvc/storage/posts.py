@@ -20,7 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.statements import Executor, Prefetch, Prepared, Row, fetch, insert_into, joined, upsert
-from profilesvc.storage.locations import is_location
+from profilesvc.storage.locations import is_kept, is_location
 from profilesvc.storage.tables import OWNER, events, locations, post_usage, posts
 
 Position = tuple[int, str]
@@ -185,6 +185,12 @@ class Reading(NamedTuple):
     gone: list[str]
 
 
+async def mark_read(session: AsyncSession, owner_id: int, location: str, now: int) -> bool:
+    """Store that a location's posts were read; return False if the location is disconnected."""
+    marked = update(locations).where(is_location(owner_id, location), is_kept()).values(posts_read_at=now)
+    return (await session.execute(marked.returning(locations.c.name))).first() is not None
+
+
 async def replace(
     session: AsyncSession,
     owner_id: int,
@@ -219,7 +225,6 @@ async def replace(
             values = {**post._asdict(), "read_at": now}
             updated = update(posts).where(*_UNCHANGED).values(values).returning(posts.c.post_id)
             changed += [post for _ in await session.execute(updated, row)]
-    await session.execute(update(locations).where(is_location(owner_id, location)).values(posts_read_at=now))
     return Reading(changed, gone)
 
 
