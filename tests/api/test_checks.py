@@ -1,5 +1,6 @@
 """The background check: what changes at the provider is found without a feed, a subscription or a reader."""
 
+import asyncio
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -11,12 +12,13 @@ from sqlalchemy import select, update
 from conftest import AsService
 from profilesvc.domain.time import FrozenClock, iso
 from profilesvc.operations import readings
-from profilesvc.services import overview
+from profilesvc.services import checking, overview
+from profilesvc.services.access import require_location
 from profilesvc.services.context import Caller, Services
 from profilesvc.settings import NotificationSettings, ProviderSettings
 from profilesvc.storage import tables
 from support.api import assert_ok
-from support.drive import calls, drift, fail, forget_calls, heal
+from support.drive import calls, document, drift, fail, forget_calls, heal
 from support.feed import FEED
 
 PIER, STATION = "locations/111", "locations/112"
@@ -72,6 +74,32 @@ async def test_drift_is_published_once_per_change(
         await pass_time(services, clock)
         await pass_time(services, clock)
     assert (await published(services))[len(before) :] == [("profile.drifted", PIER)] * 3
+
+
+@pytest.mark.parametrize("slow", [{"method": "GET"}, {"method": "PATCH", "after": True}])
+async def test_a_sync_during_a_check_is_no_drift(
+    services: Services, as_service: AsService, emulator: httpx.AsyncClient, clock: FrozenClock, slow: dict[str, Any]
+) -> None:
+    """The check waits for the provider while a sync runs, or it ends while the sync waits for the response."""
+    site = await as_service(PIER)
+    assert_ok(await site.http.post("/api/v1/sync/111", json={"title": "Old title"}))
+    clock.advance(hours=1)
+    location = await require_location(services, Caller(1, services.plans["agency"], frozenset()), PIER)
+
+    async def check() -> None:
+        await checking.profile(services, location)
+
+    async def sync() -> None:
+        assert_ok(await site.http.post("/api/v1/sync/111", json={"title": "New title"}))
+
+    first, second = (sync, check) if "after" in slow else (check, sync)
+    await fail(emulator, "delay", seconds=0.5, **slow, times=1)
+    slower = asyncio.create_task(first())
+    await asyncio.wait([slower], timeout=0.25)
+    await second()
+    await slower
+    assert (await document(emulator, PIER))["title"] == "New title"
+    assert ("profile.drifted", PIER) not in await published(services)
 
 
 async def test_google_edits_are_published_once_per_change(

@@ -18,10 +18,13 @@ from profilesvc.storage import feed, locations
 from profilesvc.storage.locations import LocationState
 
 
-async def note(services: Services, location: AllowedLocation, row: LocationState, profile: JsonObject) -> None:
-    """Compare a profile that was just read from the provider with the last sync.
+async def note(
+    services: Services, location: AllowedLocation, row: LocationState, profile: JsonObject, holder: str | None = None
+) -> None:
+    """Compare a profile that was just read from the provider with the last sync, by the row from before that.
 
-    Nothing is written while the differences are those that were reported last.
+    Nothing is written while the differences are those that were reported last, or if a sync has run since. `holder` is
+    that of the sync lease if a sync reports what it has found.
     """
     synced = json.loads(row.last_sync or "{}")
     found = profiles.differences(synced, profile, profiles.filtered_leaves(synced, location.plan.syncable))
@@ -29,7 +32,7 @@ async def note(services: Services, location: AllowedLocation, row: LocationState
     if digest == row.drift:
         return
     async with services.storage.write() as session:
-        if await locations.drifted(session, row, digest) and found:
+        if await locations.drifted(session, row, digest, services.clock.now(), holder) and found:
             _publish(services, session, row.owner_id, row.name, found)
 
 
