@@ -98,6 +98,32 @@ async def test_import_is_repeatable_and_selects_by_title(
     assert assert_ok(await alice.get(f"{CONNECTIONS}/{number}"))["locations"] == 3
 
 
+async def test_import_leaves_what_was_read_meanwhile(
+    browser: Browser,
+    alice: httpx.AsyncClient,
+    emulator: httpx.AsyncClient,
+    services: Services,
+    clock: FrozenClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await add_dana(emulator)
+    number = await connected(browser, alice)
+    await imported(alice, number, locations=[BAKERY])
+    find = provider_connections._found
+
+    async def find_slowly(*args: Any) -> Any:
+        found = await find(*args)
+        await drift(emulator, locations={BAKERY: {"title": "Newer"}})
+        clock.advance(hours=1)
+        assert assert_ok(await alice.get("/api/v1/external-business/locations/411"))["title"] == "Newer"
+        return found
+
+    monkeypatch.setattr(provider_connections, "_found", find_slowly)
+    await imported(alice, number, locations=[BAKERY])
+    listed = assert_ok(await alice.get("/api/v1/external-business/locations"))["locations"]
+    assert [location["title"] for location in listed if location["name"] == BAKERY] == ["Newer"]
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [

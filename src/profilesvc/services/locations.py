@@ -223,11 +223,12 @@ async def import_account(services: Services, email: str, account: str) -> list[s
     """
     async with services.storage.read() as session:
         user = await find_user(session, email)
+    values = {"account": account, "profile_read_at": services.clock.now()}
     with raising_provider_failure(), in_background():
         imported = [await _read(services, profile) for profile in await services.provider.locations(account)]
     async with services.storage.write() as session:
         for profile, state in imported:
-            await _import_one(services, session, user.id, {"account": account, **state}, profile)
+            await _import_one(services, session, user.id, {**values, **state}, profile)
     return [profile["name"] for profile, _ in imported]
 
 
@@ -268,17 +269,19 @@ async def store_imported(
 ) -> None:
     """Store a location of an owner as the provider has it.
 
-    `values` are its account, its login and whether it is verified, with the `verification_state` if that was read.
+    `values` are its account, its login, when it was read (`profile_read_at`) and whether it is verified, with the
+    `verification_state` if that was read. A profile that was read later by another request stays.
     """
     name, now = profile["name"], services.clock.now()
     old = await locations.state(session, owner_id, name)
+    if old is not None and old.profile_read_at > values["profile_read_at"]:
+        profile, values = json.loads(old.profile), {**values, "profile_read_at": old.profile_read_at}
     is_verified, stored = values["is_verified"], None if old is None else old.verification_state
     state = values.get("verification_state") or verification.state_of(is_verified, stored)
     desired = json.dumps(profiles.split(profile, None)[0])
     cached = {
         "profile": json.dumps(profile),
         "title": title_of(profile),
-        "profile_read_at": now,
         **values,
         "verification_state": state,
         "disconnected_at": None,

@@ -145,6 +145,7 @@ async def import_locations(
     """
     _require_one(body)
     row, _ = await own(services, caller, connection_id)
+    started = services.clock.now()
     with in_background():
         accounts = await _found(services, row)
     chosen = {
@@ -157,7 +158,8 @@ async def import_locations(
     await _require_business(services, caller, body)
     for name, (account, profile) in chosen.items():
         async with services.storage.write() as session:  # one each, so that a long import blocks no other writer
-            problem = await _import(services, session, row, account, profile, body)
+            values = {"account": account, "profile_read_at": started}
+            problem = await _import(services, session, row, values, profile, body)
         if problem:
             refused[name] = problem
     imported = [name for name in chosen if refused.get(name) != "unavailable"]
@@ -197,11 +199,13 @@ async def _import(
     services: Services,
     session: AsyncSession,
     row: ProviderConnection,
-    account: str,
+    values: JsonObject,
     profile: JsonObject,
     body: ProviderConnectionImport,
 ) -> str | None:
     """Import one location, and return why it was not, or not into the business. A new business is added with it.
+
+    `values` are its account and when the profile was read.
 
     Raises:
         ServiceError: NOT_FOUND if the connection was disconnected meanwhile.
@@ -214,7 +218,7 @@ async def _import(
     if not await table.claim(session, owner_id, name):
         return "unavailable"
     is_verified = bool((profile.get("metadata") or {}).get("hasVoiceOfMerchant"))
-    values = {"account": account, "connection_id": row.id, "is_verified": is_verified}
+    values = {**values, "connection_id": row.id, "is_verified": is_verified}
     await store_imported(services, session, owner_id, values, profile)
     if body.business_id is None and body.business_name is None:
         return None
