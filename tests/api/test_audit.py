@@ -8,6 +8,8 @@ from sqlalchemy import Table, func, select
 
 from conftest import AsService, AsUser
 from profilesvc.contract.audit import AuditQuery
+from profilesvc.contract.errors import SERVICE_UNAVAILABLE
+from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import FrozenClock, iso
 from profilesvc.operations import housekeeping, operator
 from profilesvc.services import audit, holds
@@ -231,6 +233,31 @@ class TestFailures:
         assert assert_ok(checked)["valid"] is False
         counts = [found["details"]["count"] for found in await events(alice, plugin) if found["event"] == "auth.failed"]
         assert counts == [1, 7]
+
+    @pytest.mark.in_process("fails a commit")
+    async def test_stay_counted_while_the_database_is_not_available(
+        self,
+        alice: httpx.AsyncClient,
+        http: httpx.AsyncClient,
+        plugin: Site,
+        services: Services,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        await services.pending_events.write(services)
+
+        async def commit(*_: Any) -> None:
+            raise ServiceError(SERVICE_UNAVAILABLE)
+
+        with monkeypatch.context() as outage:
+            outage.setattr(services.storage, "commit", commit)
+            for _ in range(2):
+                assert_error(
+                    await http.post(TOKEN, json=grant(plugin, client_secret="A" * 64)), 401, "AUTH_INVALID_TOKEN"
+                )
+                with pytest.raises(ServiceError):
+                    await services.pending_events.write(services)
+        (event,) = [found for found in await events(alice, plugin) if found["event"] == "auth.failed"]
+        assert event["details"]["count"] == 2
 
     async def test_come_after_earlier_events(
         self, alice: httpx.AsyncClient, http: httpx.AsyncClient, plugin: Site, clock: FrozenClock

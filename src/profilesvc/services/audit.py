@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # `services.context` imports this module
 
 KEPT = 400 * DAY
 _COLLECT_SECONDS = 1.0
+_MOST_FAILURES = 60  # in a row, after which the collected events are dropped: a row may be at fault
 
 
 async def record(
@@ -120,11 +121,14 @@ async def count(services: "Services", session: AsyncSession, event: Event, key: 
 class PendingEvents:
     """Events that are collected for a moment and then written together, after their responses.
 
-    A grant needs no transaction of its own, and a thousand wrong secrets need only one.
+    A grant needs no transaction of its own, and a thousand wrong secrets need only one. What could not be written is
+    written again, for a minute.
     """
 
     def __init__(self) -> None:
         self._counts: dict[_Slot, _Count] = {}
+        self._unwritten: list[tuple[_Slot, _Count]] = []
+        self._failures = 0
         self._timer: asyncio.TimerHandle | None = None
         self._lock = asyncio.Lock()
 
@@ -146,6 +150,9 @@ class PendingEvents:
         if count is None:
             count = self._counts[slot] = _Count(now)
         count.add(now, details)
+        self._start(services)
+
+    def _start(self, services: "Services") -> None:
         if self._timer is None:
             loop, context = asyncio.get_running_loop(), Context()  # not that of the first request
             self._timer = loop.call_later(
@@ -159,14 +166,22 @@ class PendingEvents:
                 return
             self._timer.cancel()
             self._timer = None
-            counts, self._counts = self._counts, {}
-            await services.storage.commit(audit.counting(services.storage.dialect, _rows(counts)))
+            counts, self._unwritten, self._counts = [*self._unwritten, *self._counts.items()], [], {}
+            try:
+                await services.storage.commit(audit.counting(services.storage.dialect, _rows(counts)))
+            except ServiceError:
+                self._failures += 1
+                if self._failures < _MOST_FAILURES:
+                    self._unwritten = counts
+                    self._start(services)
+                raise
+            self._failures = 0
 
 
-def _rows(counts: dict[_Slot, _Count]) -> list[CountedRow]:
+def _rows(counts: Sequence[tuple[_Slot, _Count]]) -> list[CountedRow]:
     """Return one row per unique name, in the order of the names, so that two processes cannot deadlock."""
     rows: dict[str, CountedRow] = {}
-    for slot, count in sorted(counts.items(), key=lambda item: item[1].first):
+    for slot, count in sorted(counts, key=lambda item: item[1].first):
         row = _counted(slot, count)
         stored = rows.setdefault(row["once"], row)
         if stored is not row:
