@@ -1,12 +1,17 @@
 """One post for several sites, and the calendar of a site, without a script."""
 
+from typing import Any
+
 import httpx
 import pytest
 
 from conftest import ON_ONE_DATABASE
+from profilesvc.contract.errors import SERVICE_UNAVAILABLE
+from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import publishing
 from profilesvc.services.context import Services
+from profilesvc.storage import idempotency
 from support.api import BOB, Site, assert_ok
 from support.dashboard_browser import Browser, SignIn
 from support.drive import calls, fail, forget_calls, heal, posts_of
@@ -183,6 +188,23 @@ async def test_a_post_is_scheduled_for_several_sites_once(
     clock.advance(days=19)
     await publishing.run_once(services)
     assert await posts_of(emulator, "Later") == 2
+
+
+async def test_a_draft_is_stored_once_although_the_database_fails(
+    alice_there: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await alice_there.open(f"{NEW}?site=111")
+    before, finish = alice_there.page, idempotency.finish
+
+    async def fail_once(*args: Any) -> bool:
+        monkeypatch.setattr(idempotency, "finish", finish)
+        raise ServiceError(SERVICE_UNAVAILABLE)
+
+    monkeypatch.setattr(idempotency, "finish", fail_once)
+    await alice_there.send("/posts/new", intent="draft", summary="Half")
+    alice_there.page = before
+    await alice_there.send("/posts/new", intent="draft", summary="Half")
+    assert "1 to 1 of 1" in (await alice_there.open("/dashboard/drafts")).text
 
 
 async def test_a_draft_of_a_post_for_several_sites_may_be_unfinished(alice_there: Browser) -> None:

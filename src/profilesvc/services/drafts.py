@@ -15,7 +15,7 @@ from profilesvc.provider.port import ProviderError
 from profilesvc.services import photos, posts
 from profilesvc.services.access import missing, require_location, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Services
-from profilesvc.services.idempotency import IdempotencyKey, unsettled
+from profilesvc.services.idempotency import Claim, IdempotencyKey, unsettled
 from profilesvc.storage import drafts
 from profilesvc.storage import posts as cached
 from profilesvc.storage.drafts import Draft as Draft
@@ -86,22 +86,19 @@ async def save(
     post: JsonObject,
     due: tuple[int, str] | None = None,
     draft_id: str = "",
+    claim: Claim | None = None,
 ) -> str:
     """Store a draft, or schedule it for `due`, an instant and the time zone in which it was chosen; return its id.
 
-    A scheduled post must be complete; it counts in the quota of the month in which it is published.
+    A scheduled post must be complete; it counts in the quota of the month in which it is published. The response to a
+    `claim` is the id.
 
     Raises:
         ServiceError: VALIDATION_ERROR, PLAN_RESTRICTION; NOT_FOUND; CONFLICT if it is being sent, or for too many.
     """
     now = services.clock.now()
     require_plan(location, "posts")
-    if sum(len(str(text)) for text in fields.values()) > LARGEST:
-        raise invalid("body", "summary", f"is too long: a draft has at most {LARGEST:,} characters in all fields")
-    if due is not None:
-        check_create(post)
-        if not now < due[0] <= now + LONGEST:
-            raise invalid("body", "due_at", "must be in the next 180 days")
+    _check(fields, post, due, now)
     before = await get(services, location, draft_id) if draft_id else None
     ident, state = draft_id or random_id(services.entropy), "draft" if due is None else "scheduled"
     at, zone = due or (None, "UTC")
@@ -112,10 +109,21 @@ async def save(
             raise ServiceError(CONFLICT, f"You have {MOST} drafts. Delete some first.")
         if not await drafts.put(session, location.owner_id, draft, at):
             raise _being_sent()
+        if claim is not None:
+            await claim.finish(session, 201, json.dumps(ident).encode())
     await photos.hold(services, location.owner_id, draft.document)
     if before is not None and before.document != draft.document:
         await photos.release(services, location.owner_id, before.document)
     return ident
+
+
+def _check(fields: JsonObject, post: JsonObject, due: tuple[int, str] | None, now: int) -> None:
+    if sum(len(str(text)) for text in fields.values()) > LARGEST:
+        raise invalid("body", "summary", f"is too long: a draft has at most {LARGEST:,} characters in all fields")
+    if due is not None:
+        check_create(post)
+        if not now < due[0] <= now + LONGEST:
+            raise invalid("body", "due_at", "must be in the next 180 days")
 
 
 async def delete(services: Services, location: AllowedLocation, draft_id: str) -> None:

@@ -116,8 +116,8 @@ async def draft(
 
     async def save(_: SiteView, location: AllowedLocation) -> list[str]:
         async def once(claim: Claim | None) -> Rendered:
-            ident = await drafts.save(services, location, kept.fields, kept.document, kept.due)
-            return await _finished(services, claim, 201, orjson.dumps(ident))
+            ident = await drafts.save(services, location, kept.fields, kept.document, kept.due, claim=claim)
+            return Rendered(orjson.dumps(ident))
 
         await idempotency.run_once(services, caller, ("drafts", location), key, once)
         return []
@@ -171,18 +171,13 @@ async def _change_keys(
             else:
                 continue
             changed.append(view.row.name)
-        return await _finished(services, claim, 200, orjson.dumps(changed))
+        if claim is not None:
+            async with services.storage.write() as session:
+                await claim.finish(session, 200, orjson.dumps(changed))
+        return Rendered(orjson.dumps(changed))
 
     done = await idempotency.run_once(services, caller, (act, location), key, once)
     return list(orjson.loads(done.data))
-
-
-async def _finished(services: Services, claim: Claim | None, status: int, data: bytes) -> Rendered:
-    """Store the response of an operation that has its own transactions."""
-    if claim is not None:
-        async with services.storage.write() as session:
-            await claim.finish(session, status, data)
-    return Rendered(data)
 
 
 def selected(sites: Sequence[SiteView], ids: Sequence[str]) -> list[SiteView]:
