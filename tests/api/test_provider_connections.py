@@ -10,8 +10,9 @@ from sqlalchemy import select
 
 from conftest import AsUser, Dial
 from profilesvc.domain.time import DAY, FrozenClock
-from profilesvc.services import provider_connections
-from profilesvc.services.context import Services
+from profilesvc.services import drafts, photos, provider_connections
+from profilesvc.services.access import require_location
+from profilesvc.services.context import Caller, Services
 from profilesvc.storage.tables import metadata
 from support.api import ALICE, BOB, assert_error, assert_ok
 from support.consent import (
@@ -36,6 +37,7 @@ from support.consent import (
 )
 from support.dashboard_browser import Browser
 from support.drive import calls, drift, fail, forget_calls, heal
+from support.pictures import png
 
 pytestmark = pytest.mark.in_process("the emulator's logins")
 LOCATIONS = "/api/v1/external-business/locations"
@@ -330,6 +332,21 @@ async def test_disconnect_leaves_nothing_of_the_login(
     assert_error(await alice.get("/api/v1/sync/comparison/411"), 404, "NOT_FOUND")
 
 
+async def test_disconnect_deletes_the_photos_of_drafts(
+    browser: Browser, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, services: Services
+) -> None:
+    await add_dana(emulator)
+    number = await connected(browser, alice)
+    await imported(alice, number, locations=[BAKERY])
+    caller = Caller(1, services.plans["pro"], frozenset())
+    location = await require_location(services, caller, BAKERY)
+    url = await photos.store(services, caller, png())
+    await drafts.save(services, location, {}, {"summary": "x", "media": [{"sourceUrl": url}]})
+    assert (await browser.http.get(url)).status_code == 200
+    assert_ok(await alice.delete(f"{CONNECTIONS}/{number}"))
+    assert (await browser.http.get(url)).status_code == 404
+
+
 async def test_export_has_what_disconnecting_deletes(
     browser: Browser, bobs: Browser, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, as_user: AsUser
 ) -> None:
@@ -542,6 +559,18 @@ async def test_code_and_state_are_used_once(
     assert (await browser.http.get(back)).status_code == 401
     again = await consent(browser.http, url)  # a new code for the same state
     assert (await browser.http.get(again)).status_code == 401
+
+
+@pytest.mark.in_process("rotates the keys of the service")
+async def test_consent_outlasts_a_rotation_of_the_keys(
+    browser: Browser, services: Services, emulator: httpx.AsyncClient, clock: FrozenClock
+) -> None:
+    await add_dana(emulator)
+    url = await sent(browser)
+    await services.signing_keys.rotate("HS256", at_once=True)
+    clock.advance(minutes=1)
+    await services.signing_keys.reload()
+    assert (await browser.http.get(await consent(browser.http, url))).status_code == 303
 
 
 async def test_state_expires(

@@ -23,14 +23,14 @@ from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.request import in_background
 from profilesvc.domain.time import DAY, HOUR, MINUTE, iso, iso_or_none
 from profilesvc.provider.port import Granted, ProviderError
-from profilesvc.services import audit, events, feed
+from profilesvc.services import audit, events, feed, photos
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.holds import fit_plan, hold
 from profilesvc.services.locations import assign_within_plan, store_imported
 from profilesvc.services.provider_errors import raising_provider_failure
 from profilesvc.services.provider_logins import consents, page_of, provider_of, purpose
-from profilesvc.storage import holds, locations, users
+from profilesvc.storage import drafts, holds, locations, users
 from profilesvc.storage import provider_connections as table
 from profilesvc.storage.columns import number_of
 from profilesvc.storage.provider_connections import ProviderConnection
@@ -268,6 +268,7 @@ async def end(services: Services, row: ProviderConnection) -> ProviderConnection
         row = current
         names = await table.names_of(session, owner_id, row.id)
         held = await hold(services, session, owner_id, holds.at_locations(names), "user_requested")
+        documents = await drafts.documents(session, owner_id, names)
         await table.forget(session, owner_id, names, now)
         if names:
             await fit_plan(services, session, user)  # the plan has room for other locations
@@ -276,6 +277,8 @@ async def end(services: Services, row: ProviderConnection) -> ProviderConnection
         status = ProviderConnectionStatus(id=row.id, state="disconnected", url=page_of(services))
         event = events.new("provider_connection.disconnected", ProviderConnectionChanged(connection=status))
         events.publish(services, session, owner_id, event)
+    for document in documents:
+        await photos.release(services, owner_id, document)
     return ProviderConnectionDisconnected(id=row.id, locations=names, deactivated_keys=held)
 
 

@@ -31,6 +31,7 @@ NO_CLIENT = (
     "Logins cannot be connected here yet, because the OAuth client at the provider is not configured. "
     "Ask the operator of this service."
 )
+_PURPOSE = "provider consent:"
 _AGAIN = "Start again on the page Connections."
 _NOT_STARTED = f"This connection was not started in this browser, or it has expired. {_AGAIN}"
 _ENDED = (
@@ -66,7 +67,7 @@ class Begun(NamedTuple):
 
 
 def _seal(services: Services, what: str) -> Seal:
-    return Seal(services.signer.keyring, f"provider consent: {what}", services.clock.now())
+    return Seal(services.signer.keyring, f"{_PURPOSE} {what}", services.clock.now())
 
 
 def redirect_uri(services: Services) -> str:
@@ -92,8 +93,9 @@ def begin(services: Services, owner_id: int, *, in_browser: bool, link: str = ""
     """
     require_client(services)
     nonce, until = random_id(services.entropy), services.clock.now() + STATE_MS
-    state = _seal(services, "state").seal(json.dumps(Attempt(owner_id, nonce, until, in_browser, link)))
-    url = services.provider.consent.url(state, _verifier(services, nonce), redirect_uri(services))
+    attempt = Attempt(owner_id, nonce, until, in_browser, link)
+    state = _seal(services, "state").seal(json.dumps(attempt))
+    url = services.provider.consent.url(state, _verifier(services, attempt), redirect_uri(services))
     return Begun(url, _seal(services, "cookie").seal(nonce), until)
 
 
@@ -107,8 +109,9 @@ def start(services: Services, caller: Caller) -> ProviderConnectionStart:
     return ProviderConnectionStart(authorization_url=begun.url, expires_at=iso(begun.until))
 
 
-def _verifier(services: Services, nonce: str) -> str:
-    return _seal(services, "verifier").seal(nonce)
+def _verifier(services: Services, attempt: Attempt) -> str:
+    """Return the verifier of PKCE, by the key of when the attempt started: another one may sign by now."""
+    return Seal(services.signer.keyring, f"{_PURPOSE} verifier", attempt.until - STATE_MS).seal(attempt.nonce)
 
 
 async def finish(services: Services, response: dict[str, str], cookie: str | None, signed_in: int | None) -> Attempt:
@@ -131,7 +134,7 @@ async def finish(services: Services, response: dict[str, str], cookie: str | Non
 
 async def _redeem(services: Services, attempt: Attempt, code: str) -> None:
     try:
-        verifier = _verifier(services, attempt.nonce)
+        verifier = _verifier(services, attempt)
         granted = await services.provider.consent.redeem(code, verifier, redirect_uri(services))
     except ProviderError as error:
         if error.reason == "rejected":

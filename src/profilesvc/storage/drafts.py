@@ -1,5 +1,6 @@
 """Queries on drafts and scheduled posts."""
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, delete, func, select, update
@@ -53,6 +54,12 @@ async def of_owner(session: Executor, owner_id: int) -> list[Draft]:
     order = (drafts.c.due_at.is_(None), drafts.c.due_at, drafts.c.updated_at.desc())
     query = select(*_COLUMNS).where(drafts.c.owner_id == owner_id).order_by(*order)
     return [Draft._make(row) for row in await session.execute(query)]
+
+
+async def documents(session: Executor, owner_id: int, names: Sequence[str]) -> list[str]:
+    """Return the posts, as JSON, of the drafts of some locations."""
+    is_wanted = drafts.c.owner_id == owner_id, drafts.c.location_name.in_(names)
+    return list((await session.execute(select(drafts.c.document).where(*is_wanted))).scalars())
 
 
 async def find(session: Executor, owner_id: int, draft_id: str) -> Draft | None:
