@@ -92,7 +92,7 @@ POLICY: dict[str, Row] = {
     "POST /api/v1/auth/validate-service-credentials": Row("public", "", 400),
     "GET /api/v1/posts": Row("read", "query", 200),
     "POST /api/v1/posts": Row("write", "query", 400),
-    "PATCH /api/v1/posts/<post:postId>": Row("write", "query", 404),
+    "PATCH /api/v1/posts/<post:postId>": Row("write", "query", 400),
     "DELETE /api/v1/posts/<post:postId>": Row("write", "query", 404),
     "GET /api/v1/reviews": Row("read", "query", 200),
     "GET /api/v1/reviews/<review:reviewId>": Row("read", "query", 404),

@@ -215,6 +215,14 @@ class TestStatus:
         assert_ok(await alice.delete(f"/api/v1/developer/credentials/{plugin.key['client_id']}"))
         assert_error(await alice.get(path), 404, "NOT_FOUND")
 
+    async def test_ends_when_the_key_expires(self, alice: httpx.AsyncClient, clock: FrozenClock) -> None:
+        body = {"business_id": 10, "assigned_location_id": "111", "expires_at": iso(clock.now() + HOUR)}
+        made = await alice.post("/api/v1/developer/credentials", json={"name": "Trial", **body})
+        path = f"/api/v1/api-keys/{assert_ok(made, 201)['client_id']}/status"
+        assert_ok(await alice.get(path))
+        clock.advance(hours=1)
+        assert_error(await alice.get(path), 404, "NOT_FOUND")
+
 
 def wordpress(url: str) -> dict[str, str]:
     """The User-Agent that WordPress sends unless a plugin changes it."""

@@ -257,6 +257,16 @@ class TestList:
         assert await after(milliseconds=1) == "2026-01-02T03:05:05.679Z"
         assert await after(seconds=60) == "2026-01-02T03:05:05.679Z"
 
+    async def test_notes_no_use_by_requests_that_are_rejected(
+        self, alice: httpx.AsyncClient, plugin: Site, clock: FrozenClock, services: Services
+    ) -> None:
+        await services.background.drain()
+        clock.advance(hours=1)
+        assert_error(await plugin.http.get(PATH), 403, "AUTH_INSUFFICIENT_PERMISSIONS")
+        await services.background.drain()
+        [entry] = assert_ok(await alice.get(PATH))["credentials"]
+        assert entry["last_used_at"] == "2026-01-02T03:04:05.678Z"
+
 
 class TestRevoke:
     async def test_ends_the_key_and_its_tokens_at_once(

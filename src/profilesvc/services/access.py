@@ -113,6 +113,8 @@ async def admit(
         raise deactivated(services, key.hold)
     access.require(caller)
     require_origin(request)
+    if key is not None:
+        record_use(services, key)
     return caller
 
 
@@ -218,8 +220,6 @@ async def _service(services: Services, claims: ServiceClaims, prefetch: Prefetch
     key, prefetched = await live_key(services, claims, prefetch)
     if key is None:
         raise await _ended(services, claims)
-    if key.hold is None:
-        record_use(services, key)
     granted = frozenset(key.permissions.split()).intersection(claims["permissions"])
     return Caller(key.owner_id, services.plans[key.plan], granted, key, prefetched)
 

@@ -18,6 +18,7 @@ from profilesvc.contract.connection import (
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain import connection as rules
 from profilesvc.domain.domains import domain_allowed, site_host
+from profilesvc.domain.keys import has_ended
 from profilesvc.domain.request import current_request
 from profilesvc.domain.time import iso_or_none
 from profilesvc.services import origins
@@ -60,7 +61,7 @@ async def status(
     """Return whether a key's site is connected.
 
     Raises:
-        ServiceError: NOT_FOUND, also for a revoked key and for another user's key.
+        ServiceError: NOT_FOUND, also for a key that is revoked or has expired, and for another user's key.
     """
     now = services.clock.now()
     async with services.storage.read() as session:
@@ -68,7 +69,7 @@ async def status(
             key = connection.from_row(caller.prefetched)
         else:
             key = await connection.watched(session, client_id, caller.owner_id)
-        if key is None or key.revoked_at is not None:
+        if key is None or has_ended(key.revoked_at, key.expires_at, now):
             raise missing("API key")
         spans = await connection.spans(session, caller.owner_id, key.id, now - rules.HISTORY) if history else []
     fields = _fields(key, now)
@@ -79,7 +80,7 @@ async def status(
 
 
 def status_of(key: Watched, now: int) -> ConnectionStatus:
-    """Return the status of a key that is not revoked, as the API and the events show it."""
+    """Return the status of a key that has not ended, as the API and the events show it."""
     return ConnectionStatus.model_validate(_fields(key, now))
 
 

@@ -6,6 +6,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import EventType, KeyChanged
 from profilesvc.contract.keys import KeyDetails, KeyEntry
+from profilesvc.domain.keys import has_ended
 from profilesvc.domain.time import iso, iso_or_none
 from profilesvc.services import events
 from profilesvc.services.context import Services
@@ -14,7 +15,7 @@ from profilesvc.storage.keys import ListedKey, domains_of
 
 
 def _status(row: ListedKey, now: int) -> Literal["active", "deactivated", "revoked"]:
-    if row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now):
+    if has_ended(row.revoked_at, row.expires_at, now):
         return "revoked"
     return "deactivated" if row.hold_reason is not None else "active"
 

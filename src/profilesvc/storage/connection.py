@@ -17,6 +17,7 @@ class Watched(NamedTuple):
     id: int
     created_at: int
     revoked_at: int | None
+    expires_at: int | None
     allowed_domains: str
     is_held: bool
     last_heartbeat_at: int | None
@@ -30,9 +31,9 @@ class Watched(NamedTuple):
 
 _WATCHED = Prepared(
     select(
-        *(keys.c[name] for name in Watched._fields[:4]),
+        *(keys.c[name] for name in Watched._fields[:5]),
         exists().where(holds.c.owner_id == OWNER, holds.c.key_id == keys.c.id),
-        *(connections.c[name] for name in Watched._fields[5:]),
+        *(connections.c[name] for name in Watched._fields[6:]),
     )
     .select_from(keys.outerjoin(connections))
     .where(keys.c.owner_id == OWNER, keys.c.client_id == bindparam("client_id"))

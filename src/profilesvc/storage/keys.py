@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.common import DeactivationReason
 from profilesvc.database.statements import Executor, Prefetch, Prepared, Row, fetch, fetch_one, separated
-from profilesvc.domain.keys import Hold
+from profilesvc.domain.keys import Hold, has_ended
 from profilesvc.storage import domains, signing_keys
 from profilesvc.storage.domains import Entry
 from profilesvc.storage.revocations import NO_TOKEN, TokenIds, any_of
@@ -72,7 +72,7 @@ class KeyState(NamedTuple):
 
     def is_live(self, now: int) -> bool:
         """Return whether the key is neither revoked nor expired. A live key may have a hold."""
-        return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
+        return not has_ended(self.revoked_at, self.expires_at, now)
 
     def may_authenticate(self, now: int) -> bool:
         """Return whether its secret and tokens are valid: it is live, and its owner is not suspended."""
