@@ -2,6 +2,7 @@
 
 import httpx
 
+from conftest import Change
 from profilesvc.services.context import Services
 from support.api import ALICE, BOB, assert_ok
 from support.dashboard_browser import Browser, SignIn
@@ -29,6 +30,20 @@ async def test_the_problems_of_a_change_are_next_to_what_was_typed(alice_there: 
     assert labels == ["Name", "Domain of the site", "Additional domains"]
     fields = alice_there.page.form("/change")["fields"]
     assert (fields["primary_domain"], fields["allowed_domains"]) == (["b_c"], ["10.0.0.1 ok.example"])
+
+
+async def test_a_key_for_localhost_is_changed_in_production(
+    alice_there: Browser, services: Services, change: Change
+) -> None:
+    pair = await made(alice_there, primary_domain="localhost", allowed_domains="shop.example")
+    change(settings=services.settings.model_copy(update={"environment": "production"}))
+    page = await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
+    shown = page.form("/change")["fields"]
+    assert (shown["primary_domain"], shown["allowed_domains"]) == (["localhost"], ["shop.example"])
+    await alice_there.send("/change", name="Our shop")
+    assert "localhost, shop.example" in alice_there.page.text
+    await alice_there.send("/change", primary_domain="harbour.example")
+    assert "harbour.example, www.harbour.example, shop.example" in alice_there.page.text
 
 
 async def test_the_previous_secret_is_shown_with_its_end_and_ends_now(

@@ -49,9 +49,9 @@ def body_of(
     return checked(KeyCreate, values, "body")
 
 
-def edit_of(services: Services, key: KeyDetails) -> Edit:
+def edit_of(key: KeyDetails) -> Edit:
     """Return the form of an existing key."""
-    extras = others(key.primary_domain, key.allowed_domains, development=not services.settings.production)
+    extras = others(key.primary_domain, key.allowed_domains)
     return Edit({"name": key.name, "primary_domain": key.primary_domain or "", "allowed_domains": " ".join(extras)})
 
 

@@ -95,7 +95,7 @@ async def roll(visit: Visit, client_id: str) -> Response:
 
 @view(blueprint, "/keys/<client_id>/change", "POST")
 async def change(visit: Visit, client_id: str) -> Response:
-    edit = key_form.edit_of(visit.services, await _own(visit, client_id)).fill(await request.form)
+    edit = key_form.edit_of(await _own(visit, client_id)).fill(await request.form)
     try:
         if body := key_form.change_of(edit):
             await key_changes.change(visit.services, visit.caller, client_id, body)
@@ -258,7 +258,7 @@ async def _one(
         visit=visit,
         key=key,
         site=await _site(visit, key),
-        edit=edit if edit and action == "change" else key_form.edit_of(visit.services, key),
+        edit=edit if edit and action == "change" else key_form.edit_of(key),
         live=live,
         alerts=alerts,
         grace=edit if edit and action == "alerts" else grace,

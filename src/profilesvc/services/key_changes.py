@@ -62,21 +62,23 @@ async def end_previous_secret(services: Services, caller: Caller, client_id: str
         return await _details(services, session, key)
 
 
-def others(primary: str | None, allowed: list[str], *, development: bool) -> list[str]:
-    """Return the domains of a key besides its primary domain and the www twin of that."""
-    derived = allowed_domains(primary, [], development=development)
+def others(primary: str | None, allowed: list[str]) -> list[str]:
+    """Return the domains of a key besides its primary domain and the www twin of that.
+
+    They were accepted when they were stored, perhaps before the service went to production.
+    """
+    derived = allowed_domains(primary, [], development=True)
     return [domain for domain in allowed if domain not in derived]
 
 
 async def _set_domains(session: AsyncSession, key: KeyState, row: ListedKey, sent: JsonObject) -> list[str]:
     """Store the domains that follow from the sent ones and the stored ones; return the fields that changed."""
-    # The stored names were accepted when they were stored, perhaps before the service went to production.
-    before = others(row.primary_domain, domains_of(row.allowed_domains), development=True)
+    before = others(row.primary_domain, domains_of(row.allowed_domains))
     primary = sent.get("primary_domain", row.primary_domain)
     extras = sent["allowed_domains"] or [] if "allowed_domains" in sent else before
-    allowed = allowed_domains(primary, extras, development=True)
+    allowed = allowed_domains(primary, extras, development=True)  # `problems` has checked the sent ones
     new = allowed[0] if primary is not None else None
-    after = others(new, allowed, development=True)
+    after = others(new, allowed)
     names = ("primary_domain", new != row.primary_domain), ("allowed_domains", set(after) != set(before))
     changed = [name for name, differs in names if differs]
     if changed:
