@@ -15,7 +15,6 @@ import orjson
 from pydantic import BaseModel
 from quart import Blueprint, Request, Response
 from quart.wrappers.response import DataBody
-from quart_schema import operation_id, tag
 
 from profilesvc.api import failures, parsing
 from profilesvc.api.caching import tag_of
@@ -144,7 +143,6 @@ class Routes:
 
     def __init__(self, noun: str) -> None:
         self.blueprint = Blueprint(noun, __name__)
-        self._tag = tag([noun])
 
     def endpoint(
         self, route: str, *, access: Access, data: object, **options: Unpack[Options]
@@ -164,10 +162,8 @@ class Routes:
                         return failures.render(failures.service_error(error), no_store=True)
                     raise
 
-            view.__doc__, view.__name__ = handler.__doc__, handler.__name__
             setattr(view, "endpoint", declared)  # noqa: B010  read by api/openapi.py and the surface test
-            documented = operation_id(handler.__name__)(self._tag(view))
-            self.blueprint.add_url_rule(PREFIX + path, handler.__name__, documented, methods=[method])
+            self.blueprint.add_url_rule(PREFIX + path, handler.__name__, view, methods=[method])
             return handler
 
         return register

@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 from quart import Blueprint, Response
-from quart_schema import operation_id, tag
 
 from profilesvc.api import forms, parsing
 from profilesvc.api.caching import tag_of
@@ -92,7 +91,6 @@ class OAuthRoutes:
 
     def __init__(self, noun: str) -> None:
         self.blueprint = Blueprint(noun, __name__)
-        self._tag = tag([noun])
 
     def endpoint(
         self,
@@ -113,10 +111,8 @@ class OAuthRoutes:
             async def view() -> Response:
                 return await _serve(declared)
 
-            view.__doc__, view.__name__ = handler.__doc__, handler.__name__
             setattr(view, "oauth_endpoint", declared)  # noqa: B010  read by api/openapi.py and the tests
-            documented = operation_id(handler.__name__)(self._tag(view))
-            self.blueprint.add_url_rule(path, handler.__name__, documented, methods=[method])
+            self.blueprint.add_url_rule(path, handler.__name__, view, methods=[method])
             return handler
 
         return register
