@@ -131,7 +131,7 @@ class Endpoint:
             kinds += [VALIDATION_ERROR, REQUEST_TIMEOUT, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE]
         if self.query is not None or "location" in self.parameters:
             kinds += [VALIDATION_ERROR]
-        if "location" in self.parameters:
+        if "location" in self.parameters or "<" in self.path:
             kinds += [NOT_FOUND]
         if "idempotency" in self.parameters:
             kinds += [IDEMPOTENCY_IN_PROGRESS, IDEMPOTENCY_KEY_REUSED]

@@ -11,7 +11,7 @@ from profilesvc.contract.alerts import (
     KeyAlerts,
     KeyAlertsChange,
 )
-from profilesvc.contract.errors import CONFLICT, NOT_FOUND
+from profilesvc.contract.errors import CONFLICT
 from profilesvc.services import alerts, key_alerts
 from profilesvc.services.access import USER
 from profilesvc.services.context import Caller, Services
@@ -50,7 +50,7 @@ async def list_alerts(services: Services, caller: Caller) -> AlertList:
     return await alerts.list_all(services, caller)
 
 
-@routes.endpoint(f"GET {ALERT}", access=USER, data=AlertEntry, no_store=True, errors=(NOT_FOUND,))
+@routes.endpoint(f"GET {ALERT}", access=USER, data=AlertEntry, no_store=True)
 async def get_alert(services: Services, caller: Caller, alert_id: str) -> AlertEntry:
     """Read an address for alerts.
 
@@ -59,7 +59,7 @@ async def get_alert(services: Services, caller: Caller, alert_id: str) -> AlertE
     return await alerts.get(services, caller, alert_id)
 
 
-@routes.endpoint(f"PATCH {ALERT}", access=USER, body=AlertChange, data=AlertEntry, no_store=True, errors=(NOT_FOUND,))
+@routes.endpoint(f"PATCH {ALERT}", access=USER, body=AlertChange, data=AlertEntry, no_store=True)
 async def change_alert(services: Services, caller: Caller, alert_id: str, body: AlertChange) -> AlertEntry:
     """Change what an address receives.
 
@@ -70,7 +70,7 @@ async def change_alert(services: Services, caller: Caller, alert_id: str, body: 
     return await alerts.change(services, caller, alert_id, body)
 
 
-@routes.endpoint(f"DELETE {ALERT}", access=USER, data=AlertDeleted, no_store=True, errors=(NOT_FOUND,))
+@routes.endpoint(f"DELETE {ALERT}", access=USER, data=AlertDeleted, no_store=True)
 async def delete_alert(services: Services, caller: Caller, alert_id: str) -> AlertDeleted:
     """Delete an address for alerts.
 
@@ -79,7 +79,7 @@ async def delete_alert(services: Services, caller: Caller, alert_id: str) -> Ale
     return await alerts.delete(services, caller, alert_id)
 
 
-@routes.endpoint(f"POST {ALERT}/test", access=USER, data=AlertTested, no_store=True, errors=(NOT_FOUND, CONFLICT))
+@routes.endpoint(f"POST {ALERT}/test", access=USER, data=AlertTested, no_store=True, errors=(CONFLICT,))
 async def test_alert(services: Services, caller: Caller, alert_id: str) -> AlertTested:
     """Send a test message.
 
@@ -90,7 +90,7 @@ async def test_alert(services: Services, caller: Caller, alert_id: str) -> Alert
     return await alerts.test(services, caller, alert_id)
 
 
-@routes.endpoint(f"GET {OF_KEY}", access=USER, data=KeyAlerts, no_store=True, errors=(NOT_FOUND,))
+@routes.endpoint(f"GET {OF_KEY}", access=USER, data=KeyAlerts, no_store=True)
 async def get_key_alerts(services: Services, caller: Caller, client_id: str) -> KeyAlerts:
     """Read a site's alert settings.
 
@@ -99,9 +99,7 @@ async def get_key_alerts(services: Services, caller: Caller, client_id: str) -> 
     return await key_alerts.get(services, caller, client_id)
 
 
-@routes.endpoint(
-    f"PATCH {OF_KEY}", access=USER, body=KeyAlertsChange, data=KeyAlerts, no_store=True, errors=(NOT_FOUND,)
-)
+@routes.endpoint(f"PATCH {OF_KEY}", access=USER, body=KeyAlertsChange, data=KeyAlerts, no_store=True)
 async def change_key_alerts(services: Services, caller: Caller, client_id: str, body: KeyAlertsChange) -> KeyAlerts:
     """Change a site's alert settings.
 

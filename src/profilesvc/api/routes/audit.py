@@ -2,7 +2,6 @@
 
 from profilesvc.api.endpoint import Routes
 from profilesvc.contract.audit import AuditQuery, AuditTrail
-from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.services import audit
 from profilesvc.services.access import USER
 from profilesvc.services.context import Caller, Services
@@ -16,7 +15,6 @@ routes = Routes("audit")
     query=AuditQuery,
     data=AuditTrail,
     no_store=True,
-    errors=(NOT_FOUND,),
 )
 async def list_key_events(services: Services, caller: Caller, client_id: str, query: AuditQuery) -> AuditTrail:
     """List a key's events.

@@ -12,7 +12,7 @@ from profilesvc.contract.connection import (
     HeartbeatReceived,
     StatusQuery,
 )
-from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, NOT_FOUND
+from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
 from profilesvc.services import connection
 from profilesvc.services.access import HEARTBEAT, PUBLIC, USER
 from profilesvc.services.context import Caller, Services
@@ -25,7 +25,6 @@ routes = Routes("connection")
     access=USER,
     query=StatusQuery,
     data=ConnectionStatus | ConnectionStatusWithHistory,
-    errors=(NOT_FOUND,),
     prefetch=lambda _query, path: connection.prefetch(path["client_id"]),
 )
 async def get_connection_status(

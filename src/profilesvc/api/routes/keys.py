@@ -55,7 +55,7 @@ async def list_keys(services: Services, caller: Caller, query: KeyListQuery) -> 
     return await keys.list_all(services, caller, query)
 
 
-@routes.endpoint(f"GET {KEY}", access=USER, data=KeyDetails, no_store=True, errors=(NOT_FOUND,))
+@routes.endpoint(f"GET {KEY}", access=USER, data=KeyDetails, no_store=True)
 async def get_key(services: Services, caller: Caller, client_id: str) -> KeyDetails:
     """Read an API key.
 
@@ -73,7 +73,6 @@ async def get_key(services: Services, caller: Caller, client_id: str) -> KeyDeta
     rules=key_changes.problems,
     data=KeyDetails,
     no_store=True,
-    errors=(NOT_FOUND,),
 )
 async def change_key(services: Services, caller: Caller, client_id: str, body: KeyChange) -> KeyDetails:
     """Change an API key.
@@ -86,7 +85,7 @@ async def change_key(services: Services, caller: Caller, client_id: str, body: K
     return await key_changes.change(services, caller, client_id, body)
 
 
-@routes.endpoint(f"DELETE {KEY}", access=USER, data=KeyRevoked, no_store=True, errors=(NOT_FOUND,))
+@routes.endpoint(f"DELETE {KEY}", access=USER, data=KeyRevoked, no_store=True)
 async def revoke_key(services: Services, caller: Caller, client_id: str) -> KeyRevoked:
     """Revoke an API key.
 
@@ -95,9 +94,7 @@ async def revoke_key(services: Services, caller: Caller, client_id: str) -> KeyR
     return await keys.revoke(services, caller, client_id)
 
 
-@routes.endpoint(
-    f"POST {KEY}/roll", access=USER, body=KeyRoll, data=KeyRolled, no_store=True, errors=(NOT_FOUND, CONFLICT)
-)
+@routes.endpoint(f"POST {KEY}/roll", access=USER, body=KeyRoll, data=KeyRolled, no_store=True, errors=(CONFLICT,))
 async def roll_key(services: Services, caller: Caller, client_id: str, body: KeyRoll) -> KeyRolled:
     """Replace an API key's secret.
 
@@ -110,7 +107,7 @@ async def roll_key(services: Services, caller: Caller, client_id: str, body: Key
     return await credentials.roll(services, caller, client_id, body)
 
 
-@routes.endpoint(f"POST {KEY}/end-previous-secret", access=USER, data=KeyDetails, no_store=True, errors=(NOT_FOUND,))
+@routes.endpoint(f"POST {KEY}/end-previous-secret", access=USER, data=KeyDetails, no_store=True)
 async def end_previous_secret(services: Services, caller: Caller, client_id: str) -> KeyDetails:
     """End the previous secret.
 
@@ -121,7 +118,7 @@ async def end_previous_secret(services: Services, caller: Caller, client_id: str
     return await key_changes.end_previous_secret(services, caller, client_id)
 
 
-@routes.endpoint(f"POST {KEY}/deactivate", access=USER, data=KeyStanding, no_store=True, errors=(NOT_FOUND,))
+@routes.endpoint(f"POST {KEY}/deactivate", access=USER, data=KeyStanding, no_store=True)
 async def deactivate_key(services: Services, caller: Caller, client_id: str) -> KeyStanding:
     """Deactivate an API key.
 
@@ -133,9 +130,7 @@ async def deactivate_key(services: Services, caller: Caller, client_id: str) -> 
     return changed.standing
 
 
-@routes.endpoint(
-    f"POST {KEY}/reactivate", access=USER, data=KeyStanding, no_store=True, errors=(NOT_FOUND, PLAN_RESTRICTION)
-)
+@routes.endpoint(f"POST {KEY}/reactivate", access=USER, data=KeyStanding, no_store=True, errors=(PLAN_RESTRICTION,))
 async def reactivate_key(services: Services, caller: Caller, client_id: str) -> KeyStanding:
     """Reactivate an API key.
 
@@ -148,9 +143,7 @@ async def reactivate_key(services: Services, caller: Caller, client_id: str) -> 
     return await keys.reactivate_own(services, caller, client_id)
 
 
-@routes.endpoint(
-    f"GET {KEY}/requests", access=USER, query=KeyRequestsQuery, data=KeyRequests, no_store=True, errors=(NOT_FOUND,)
-)
+@routes.endpoint(f"GET {KEY}/requests", access=USER, query=KeyRequestsQuery, data=KeyRequests, no_store=True)
 async def list_key_requests(services: Services, caller: Caller, client_id: str, query: KeyRequestsQuery) -> KeyRequests:
     """List an API key's requests.
 

@@ -2,7 +2,7 @@
 
 from profilesvc.api.endpoint import Routes
 from profilesvc.contract.common import LocationQuery
-from profilesvc.contract.errors import NOT_FOUND, PLAN_RESTRICTION, PROVIDER_API_ERROR, QUOTA_EXCEEDED
+from profilesvc.contract.errors import PLAN_RESTRICTION, PROVIDER_API_ERROR, QUOTA_EXCEEDED
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.posts import Post, PostDeleted, PostList, PostListQuery
 from profilesvc.contract.provider.post import LocalPost
@@ -71,7 +71,7 @@ async def create_post(
     body=dict,
     body_schema=LocalPost,
     data=Post,
-    errors=(PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR),
+    errors=(PLAN_RESTRICTION, PROVIDER_API_ERROR),
 )
 async def change_post(services: Services, location: AllowedLocation, post_id: str, body: JsonObject) -> Rendered:
     """Change a post.
@@ -86,7 +86,7 @@ async def change_post(services: Services, location: AllowedLocation, post_id: st
     access=user_or_service(Permission.WRITE),
     query=LocationQuery,
     data=PostDeleted,
-    errors=(NOT_FOUND, PROVIDER_API_ERROR),
+    errors=(PROVIDER_API_ERROR,),
 )
 async def delete_post(services: Services, location: AllowedLocation, post_id: str) -> PostDeleted:
     """Delete a post.

@@ -1,7 +1,7 @@
 """Owners' logins at the provider: connect, look, import locations, disconnect."""
 
 from profilesvc.api.endpoint import Routes
-from profilesvc.contract.errors import NOT_FOUND, PROVIDER_API_ERROR
+from profilesvc.contract.errors import PROVIDER_API_ERROR
 from profilesvc.contract.provider_connections import (
     ProviderConnectionDetail,
     ProviderConnectionDisconnected,
@@ -59,7 +59,7 @@ async def list_provider_connections(services: Services, caller: Caller) -> Provi
     access=USER,
     data=ProviderConnectionDetail,
     no_store=True,
-    errors=(NOT_FOUND, PROVIDER_API_ERROR),
+    errors=(PROVIDER_API_ERROR,),
 )
 async def get_provider_connection(services: Services, caller: Caller, connection_id: str) -> ProviderConnectionDetail:
     """Read a provider login.
@@ -77,7 +77,7 @@ async def get_provider_connection(services: Services, caller: Caller, connection
     body=ProviderConnectionImport,
     data=ProviderConnectionImported,
     no_store=True,
-    errors=(NOT_FOUND, PROVIDER_API_ERROR),
+    errors=(PROVIDER_API_ERROR,),
 )
 async def import_provider_locations(
     services: Services, caller: Caller, connection_id: str, body: ProviderConnectionImport
@@ -92,9 +92,7 @@ async def import_provider_locations(
     return await provider_connections.import_locations(services, caller, connection_id, body)
 
 
-@routes.endpoint(
-    f"GET {CONNECTION}/export", access=USER, data=ProviderConnectionExport, no_store=True, errors=(NOT_FOUND,)
-)
+@routes.endpoint(f"GET {CONNECTION}/export", access=USER, data=ProviderConnectionExport, no_store=True)
 async def export_provider_connection(
     services: Services, caller: Caller, connection_id: str
 ) -> ProviderConnectionExport:
@@ -108,9 +106,7 @@ async def export_provider_connection(
     return await provider_export.export(services, caller, connection_id)
 
 
-@routes.endpoint(
-    f"DELETE {CONNECTION}", access=USER, data=ProviderConnectionDisconnected, no_store=True, errors=(NOT_FOUND,)
-)
+@routes.endpoint(f"DELETE {CONNECTION}", access=USER, data=ProviderConnectionDisconnected, no_store=True)
 async def delete_provider_connection(
     services: Services, caller: Caller, connection_id: str
 ) -> ProviderConnectionDisconnected:

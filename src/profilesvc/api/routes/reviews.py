@@ -2,7 +2,7 @@
 
 from profilesvc.api.endpoint import Routes
 from profilesvc.contract.common import LocationQuery
-from profilesvc.contract.errors import NOT_FOUND, PLAN_RESTRICTION, PROVIDER_API_ERROR
+from profilesvc.contract.errors import PLAN_RESTRICTION, PROVIDER_API_ERROR
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.review import ReviewReply
 from profilesvc.contract.reviews import ReplyBody, ReplyDeleted, ReviewDetail, ReviewList, ReviewListQuery
@@ -12,7 +12,7 @@ from profilesvc.services.access import user_or_service
 from profilesvc.services.context import AllowedLocation, Rendered, Services
 
 routes = Routes("reviews")
-_ERRORS = (PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR)
+_ERRORS = (PLAN_RESTRICTION, PROVIDER_API_ERROR)
 
 
 @routes.endpoint(

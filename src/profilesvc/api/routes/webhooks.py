@@ -1,7 +1,7 @@
 """Webhooks: create, change, replace the secret, test, and see what was delivered."""
 
 from profilesvc.api.endpoint import Routes
-from profilesvc.contract.errors import CONFLICT, NOT_FOUND, PLAN_RESTRICTION
+from profilesvc.contract.errors import CONFLICT, PLAN_RESTRICTION
 from profilesvc.contract.webhooks import (
     DeliveryEntry,
     DeliveryList,
@@ -56,7 +56,7 @@ async def list_webhooks(services: Services, caller: Caller) -> WebhookList:
     return await webhooks.list_all(services, caller)
 
 
-@routes.endpoint(f"GET {WEBHOOK}", access=USER, data=WebhookEntry, no_store=True, errors=(NOT_FOUND,))
+@routes.endpoint(f"GET {WEBHOOK}", access=USER, data=WebhookEntry, no_store=True)
 async def get_webhook(services: Services, caller: Caller, webhook_id: str) -> WebhookEntry:
     """Read a webhook.
 
@@ -67,9 +67,7 @@ async def get_webhook(services: Services, caller: Caller, webhook_id: str) -> We
     return await webhooks.get(services, caller, webhook_id)
 
 
-@routes.endpoint(
-    f"PATCH {WEBHOOK}", access=USER, body=WebhookChange, data=WebhookEntry, no_store=True, errors=(NOT_FOUND,)
-)
+@routes.endpoint(f"PATCH {WEBHOOK}", access=USER, body=WebhookChange, data=WebhookEntry, no_store=True)
 async def change_webhook(services: Services, caller: Caller, webhook_id: str, body: WebhookChange) -> WebhookEntry:
     """Change a webhook.
 
@@ -81,7 +79,7 @@ async def change_webhook(services: Services, caller: Caller, webhook_id: str, bo
     return await webhooks.change(services, caller, webhook_id, body)
 
 
-@routes.endpoint(f"DELETE {WEBHOOK}", access=USER, data=WebhookDeleted, no_store=True, errors=(NOT_FOUND,))
+@routes.endpoint(f"DELETE {WEBHOOK}", access=USER, data=WebhookDeleted, no_store=True)
 async def delete_webhook(services: Services, caller: Caller, webhook_id: str) -> WebhookDeleted:
     """Delete a webhook.
 
@@ -92,7 +90,7 @@ async def delete_webhook(services: Services, caller: Caller, webhook_id: str) ->
     return await webhooks.delete(services, caller, webhook_id)
 
 
-@routes.endpoint(f"POST {WEBHOOK}/roll", access=USER, data=WebhookRolled, no_store=True, errors=(NOT_FOUND,))
+@routes.endpoint(f"POST {WEBHOOK}/roll", access=USER, data=WebhookRolled, no_store=True)
 async def roll_webhook(services: Services, caller: Caller, webhook_id: str) -> WebhookRolled:
     """Replace a webhook's secret.
 
@@ -103,7 +101,7 @@ async def roll_webhook(services: Services, caller: Caller, webhook_id: str) -> W
     return await webhooks.roll(services, caller, webhook_id)
 
 
-@routes.endpoint(f"POST {WEBHOOK}/test", access=USER, data=DeliveryEntry, no_store=True, errors=(NOT_FOUND, CONFLICT))
+@routes.endpoint(f"POST {WEBHOOK}/test", access=USER, data=DeliveryEntry, no_store=True, errors=(CONFLICT,))
 async def test_webhook(services: Services, caller: Caller, webhook_id: str) -> DeliveryEntry:
     """Send a test event.
 
@@ -120,7 +118,6 @@ async def test_webhook(services: Services, caller: Caller, webhook_id: str) -> D
     query=DeliveryListQuery,
     data=DeliveryList,
     no_store=True,
-    errors=(NOT_FOUND,),
 )
 async def list_deliveries(
     services: Services, caller: Caller, webhook_id: str, query: DeliveryListQuery
@@ -139,7 +136,7 @@ async def list_deliveries(
     access=USER,
     data=DeliveryEntry,
     no_store=True,
-    errors=(NOT_FOUND, CONFLICT),
+    errors=(CONFLICT,),
 )
 async def resend_delivery(services: Services, caller: Caller, webhook_id: str, delivery_id: str) -> DeliveryEntry:
     """Send a delivery again.
@@ -157,7 +154,7 @@ async def resend_delivery(services: Services, caller: Caller, webhook_id: str, d
     body=WebhookRecover,
     data=WebhookRecovered,
     no_store=True,
-    errors=(NOT_FOUND, CONFLICT),
+    errors=(CONFLICT,),
 )
 async def recover_webhook(
     services: Services, caller: Caller, webhook_id: str, body: WebhookRecover
