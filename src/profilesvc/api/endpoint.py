@@ -72,6 +72,7 @@ class Options(TypedDict, total=False):
     errors: tuple[ErrorKind, ...]
     max_body: int
     no_store: bool
+    addition: bool
     media_hint: str
     counted_as: Kind
     prefetch: Callable[[Any, dict[str, str]], Prefetch | None]
@@ -97,6 +98,7 @@ class Endpoint:
     errors: tuple[ErrorKind, ...] = ()
     max_body: int = 256 * KB
     no_store: bool = False
+    addition: bool = False  # to the documented API
     media_hint: str | None = None
     counted_as: Kind | None = None
     parameters: frozenset[str] = field(default_factory=frozenset)
@@ -139,10 +141,11 @@ class Endpoint:
 
 
 class Routes:
-    """The endpoints of one noun."""
+    """The endpoints of one noun, and the options that they have by default."""
 
-    def __init__(self, noun: str) -> None:
+    def __init__(self, noun: str, **defaults: Unpack[Options]) -> None:
         self.blueprint = Blueprint(noun, __name__)
+        self._defaults = defaults
 
     def endpoint(
         self, route: str, *, access: Access, data: object, **options: Unpack[Options]
@@ -152,7 +155,7 @@ class Routes:
 
         def register(handler: Handler) -> Handler:
             parameters = frozenset(inspect.signature(handler).parameters)
-            declared = Endpoint(method, path, access, handler, data, parameters=parameters, **options)
+            declared = Endpoint(method, path, access, handler, data, parameters=parameters, **self._defaults | options)
 
             async def view(**path_values: str) -> Response:
                 try:

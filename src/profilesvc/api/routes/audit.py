@@ -6,32 +6,22 @@ from profilesvc.services import audit
 from profilesvc.services.access import USER
 from profilesvc.services.context import Caller, Services
 
-routes = Routes("audit")
+routes = Routes("audit", addition=True, no_store=True)
 
 
-@routes.endpoint(
-    "GET /developer/credentials/<client_id>/audit",
-    access=USER,
-    query=AuditQuery,
-    data=AuditTrail,
-    no_store=True,
-)
+@routes.endpoint("GET /developer/credentials/<client_id>/audit", access=USER, query=AuditQuery, data=AuditTrail)
 async def list_key_events(services: Services, caller: Caller, client_id: str, query: AuditQuery) -> AuditTrail:
     """List a key's events.
 
     The newest event is first. The key may be revoked.
-
-    An addition of this service.
     """
     return await audit.of_key(services, caller, client_id, query)
 
 
-@routes.endpoint("GET /audit", access=USER, query=AuditQuery, data=AuditTrail, no_store=True)
+@routes.endpoint("GET /audit", access=USER, query=AuditQuery, data=AuditTrail)
 async def list_events(services: Services, caller: Caller, query: AuditQuery) -> AuditTrail:
     """List your events.
 
     Your logins and the events of all your API keys, newest first.
-
-    An addition of this service.
     """
     return await audit.of_user(services, caller.owner_id, query)

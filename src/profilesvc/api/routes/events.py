@@ -6,16 +6,14 @@ from profilesvc.services import events
 from profilesvc.services.access import USER
 from profilesvc.services.context import Caller, Services
 
-routes = Routes("events")
+routes = Routes("events", addition=True, no_store=True)
 
 
-@routes.endpoint("GET /events", access=USER, query=EventListQuery, data=EventList, no_store=True)
+@routes.endpoint("GET /events", access=USER, query=EventListQuery, data=EventList)
 async def read_events(services: Services, caller: Caller, query: EventListQuery) -> EventList:
     """Read the event log.
 
     The events of your keys, sites and locations, oldest first, for 30 days. Webhooks receive the same documents. To
     continue, send `next_after` of the last response as `after`.
-
-    An addition of this service.
     """
     return await events.list_page(services, caller, query)

@@ -90,14 +90,13 @@ async def refresh_verification(services: Services, location: AllowedLocation) ->
     access=user_or_service(Permission.READ),
     data=GoogleUpdated,
     errors=(PROVIDER_API_ERROR,),
+    addition=True,
 )
 async def get_google_updated(services: Services, location: AllowedLocation) -> Rendered:
     """Get provider's changes.
 
     The profile as consumers see it, and masks of the fields that differ from the owner's values or are in review. It
     is read from the provider on every call.
-
-    An addition of this service.
     """
     return await updates.read(services, location)
 
@@ -108,6 +107,7 @@ async def get_google_updated(services: Services, location: AllowedLocation) -> R
     body=UpdateMask,
     data=UpdateSettled,
     errors=_SETTLING,
+    addition=True,
 )
 async def accept_google_update(
     services: Services,
@@ -120,8 +120,6 @@ async def accept_google_update(
 
     Patch the profile with the provider's values of the fields in `updateMask`. They become the desired values, so
     that a later sync does not change them back.
-
-    An addition of this service.
     """
     return await updates.settle(services, caller, location, ("accept", body.updateMask), idempotency)
 
@@ -132,6 +130,7 @@ async def accept_google_update(
     body=UpdateMask,
     data=UpdateSettled,
     errors=_SETTLING,
+    addition=True,
 )
 async def reject_google_update(
     services: Services,
@@ -143,7 +142,5 @@ async def reject_google_update(
     """Reject provider's changes.
 
     Patch the profile with the owner's last values of the fields in `updateMask`, which replace the provider's.
-
-    An addition of this service.
     """
     return await updates.settle(services, caller, location, ("reject", body.updateMask), idempotency)

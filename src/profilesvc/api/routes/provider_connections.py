@@ -16,57 +16,43 @@ from profilesvc.services import provider_connections, provider_consent, provider
 from profilesvc.services.access import USER
 from profilesvc.services.context import Caller, Services
 
-routes = Routes("provider-connections")
+routes = Routes("provider-connections", addition=True, no_store=True)
 CONNECTIONS, CONNECTION = "/provider-connections", "/provider-connections/<connection_id>"
 
 
-@routes.endpoint(f"POST {CONNECTIONS}", access=USER, data=ProviderConnectionStart, no_store=True)
+@routes.endpoint(f"POST {CONNECTIONS}", access=USER, data=ProviderConnectionStart)
 async def start_provider_connection(services: Services, caller: Caller) -> ProviderConnectionStart:
     """Connect a provider login.
 
     Returns the address of the provider's consent page. Open it within ten minutes in a browser in which you have
     signed in to the dashboard. The same login again renews a connection that the provider has ended.
-
-    An addition of this service.
     """
     return provider_consent.start(services, caller)
 
 
-@routes.endpoint("POST /provider-connection-links", access=USER, data=ProviderConnectionLink, no_store=True)
+@routes.endpoint("POST /provider-connection-links", access=USER, data=ProviderConnectionLink)
 async def create_provider_connection_link(services: Services, caller: Caller) -> ProviderConnectionLink:
     """Make a connect link.
 
     Someone without a login here can connect theirs for you with it: once, within 24 hours. What they connect is yours.
-
-    An addition of this service.
     """
     return provider_consent.new_link(services, caller)
 
 
-@routes.endpoint(f"GET {CONNECTIONS}", access=USER, data=ProviderConnectionList, no_store=True)
+@routes.endpoint(f"GET {CONNECTIONS}", access=USER, data=ProviderConnectionList)
 async def list_provider_connections(services: Services, caller: Caller) -> ProviderConnectionList:
     """List your provider logins.
 
     The oldest is first. Tokens are never returned, and the provider is not asked.
-
-    An addition of this service.
     """
     return await provider_connections.list_all(services, caller)
 
 
-@routes.endpoint(
-    f"GET {CONNECTION}",
-    access=USER,
-    data=ProviderConnectionDetail,
-    no_store=True,
-    errors=(PROVIDER_API_ERROR,),
-)
+@routes.endpoint(f"GET {CONNECTION}", access=USER, data=ProviderConnectionDetail, errors=(PROVIDER_API_ERROR,))
 async def get_provider_connection(services: Services, caller: Caller, connection_id: str) -> ProviderConnectionDetail:
     """Read a provider login.
 
     Asks the provider which accounts and locations the login sees now.
-
-    An addition of this service.
     """
     return await provider_connections.get(services, caller, connection_id)
 
@@ -76,7 +62,6 @@ async def get_provider_connection(services: Services, caller: Caller, connection
     access=USER,
     body=ProviderConnectionImport,
     data=ProviderConnectionImported,
-    no_store=True,
     errors=(PROVIDER_API_ERROR,),
 )
 async def import_provider_locations(
@@ -86,13 +71,11 @@ async def import_provider_locations(
 
     Send the names of locations, or `title_contains` for all that match. Repeat it to add new ones: what you have is
     updated and moved to this login. A location of another user is refused.
-
-    An addition of this service.
     """
     return await provider_connections.import_locations(services, caller, connection_id, body)
 
 
-@routes.endpoint(f"GET {CONNECTION}/export", access=USER, data=ProviderConnectionExport, no_store=True)
+@routes.endpoint(f"GET {CONNECTION}/export", access=USER, data=ProviderConnectionExport)
 async def export_provider_connection(
     services: Services, caller: Caller, connection_id: str
 ) -> ProviderConnectionExport:
@@ -100,13 +83,11 @@ async def export_provider_connection(
 
     Returns the profiles, posts and wanted values of its locations, as they are stored here: what disconnecting would
     delete. The provider is not asked.
-
-    An addition of this service.
     """
     return await provider_export.export(services, caller, connection_id)
 
 
-@routes.endpoint(f"DELETE {CONNECTION}", access=USER, data=ProviderConnectionDisconnected, no_store=True)
+@routes.endpoint(f"DELETE {CONNECTION}", access=USER, data=ProviderConnectionDisconnected)
 async def delete_provider_connection(
     services: Services, caller: Caller, connection_id: str
 ) -> ProviderConnectionDisconnected:
@@ -114,7 +95,5 @@ async def delete_provider_connection(
 
     Withdraws the consent at the provider, and deletes the tokens and the profiles, posts and sync history of its
     locations here. API keys are deactivated (`user_requested`), and the audit trail stays.
-
-    An addition of this service.
     """
     return await provider_connections.disconnect(services, caller, connection_id)

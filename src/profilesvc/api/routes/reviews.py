@@ -11,7 +11,7 @@ from profilesvc.services import reviews
 from profilesvc.services.access import user_or_service
 from profilesvc.services.context import AllowedLocation, Rendered, Services
 
-routes = Routes("reviews")
+routes = Routes("reviews", addition=True)
 _ERRORS = (PLAN_RESTRICTION, PROVIDER_API_ERROR)
 
 
@@ -23,8 +23,6 @@ async def list_reviews(services: Services, location: AllowedLocation, query: Rev
 
     The review that changed last is first. They are read from the provider, or with the change feed from a copy of at
     most a day. Without a valid copy the response is PROVIDER_API_ERROR while the provider is down.
-
-    An addition of this service.
     """
     return await reviews.list_page(services, location, query)
 
@@ -40,8 +38,6 @@ async def get_review(services: Services, location: AllowedLocation, review_id: s
     """Get a review.
 
     The response contains its reply, if there is one.
-
-    An addition of this service.
     """
     return await reviews.get(services, location, review_id)
 
@@ -60,8 +56,6 @@ async def reply_to_review(services: Services, location: AllowedLocation, review_
 
     Set the reply, or replace it. It has at most 4,096 bytes. The provider checks it: it is public once its
     `reviewReplyState` is APPROVED.
-
-    An addition of this service.
     """
     return await reviews.reply(services, location, review_id, body)
 
@@ -77,7 +71,5 @@ async def delete_reply(services: Services, location: AllowedLocation, review_id:
     """Delete a reply.
 
     The review stays.
-
-    An addition of this service.
     """
     return await reviews.delete_reply(services, location, review_id)
