@@ -267,8 +267,6 @@ def _body(
 
 def _idempotency_key(incoming: Request, document: JsonObject, query: Query | None) -> IdempotencyKey | None:
     sent = [header_values(incoming, name) for name in (b"x-idempotency-key", b"idempotency-key")]
-    if not any(sent):
-        return None
     return parsing.idempotency_key(sent, [document, None if query is None else query.model_dump()])
 
 
