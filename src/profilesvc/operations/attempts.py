@@ -6,7 +6,9 @@ from typing import TypeVar
 
 from profilesvc.domain.errors import ServiceError
 from profilesvc.provider.port import ProviderError
-from profilesvc.services.context import Services
+from profilesvc.services import access, checking, posts, reviews
+from profilesvc.services.context import Caller, Services
+from profilesvc.storage.readings import What
 
 log = logging.getLogger("profilesvc")
 Place = TypeVar("Place")
@@ -55,3 +57,22 @@ async def attempt(job: str, place: str, read: Awaitable[int]) -> tuple[int, bool
     except Exception:
         log.exception("%s: unexpected", job)
     return 0, False
+
+
+async def read(services: Services, owner_id: int, plan: str, location_name: str, what: What) -> int:
+    """Read a part of an owner's location, if the plan has it, and return how many calls that took.
+
+    Raises:
+        ProviderError: It could not be read.
+        ServiceError: SERVICE_UNAVAILABLE, or NOT_FOUND if the location was disconnected meanwhile.
+    """
+    owner = Caller(owner_id, services.plans[plan], frozenset())
+    if what != "profile" and not getattr(owner.plan, what):
+        return 0
+    location = await access.require_location(services, owner, location_name)
+    if what == "profile":
+        return await checking.profile(services, location)
+    if what == "reviews":
+        return await reviews.read(services, location)
+    await posts.reread(services, location)
+    return 1

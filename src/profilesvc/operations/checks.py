@@ -6,11 +6,10 @@ minute with what is left.
 """
 
 from profilesvc.domain.time import DAY, MINUTE
-from profilesvc.operations.attempts import attempt, within
-from profilesvc.services import access, checking, posts, reviews
-from profilesvc.services.context import Caller, Services
+from profilesvc.operations.attempts import attempt, read, within
+from profilesvc.services.context import Services
 from profilesvc.storage import readings
-from profilesvc.storage.readings import Due, Unchecked, What
+from profilesvc.storage.readings import Unchecked, What
 
 _RETRY = 5 * MINUTE  # after a failure of the provider
 _PARTS: tuple[What, ...] = ("profile", "posts", "reviews")
@@ -63,15 +62,8 @@ def _due(services: Services, place: Unchecked, before: int) -> list[What]:
 
 
 async def _read(services: Services, place: Unchecked, part: What) -> int:
-    owner = Caller(place.owner_id, services.plans[place.plan], frozenset())
-    location = await access.require_location(services, owner, place.location_name)
-    if part == "profile":
-        return await checking.profile(services, location)
-    if part == "posts":
-        await posts.reread(services, location)
-        return 1
-    calls = await reviews.read(services, location)
-    done = Due(0, location.owner_id, location.name, "reviews", "")
-    async with services.storage.write() as session:
-        await readings.attempted(session, done, services.clock.now())
+    calls = await read(services, place.owner_id, place.plan, place.location_name, part)
+    if part == "reviews":
+        async with services.storage.write() as session:
+            await readings.attempted(session, place.owner_id, place.location_name, part, services.clock.now())
     return calls

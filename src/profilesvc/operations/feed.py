@@ -5,9 +5,8 @@ time of the calls of the round before it has passed. However many notifications 
 """
 
 from profilesvc.domain.time import MINUTE
-from profilesvc.operations.attempts import attempt, within
-from profilesvc.services import access, checking, reviews
-from profilesvc.services.context import Caller, Services
+from profilesvc.operations.attempts import attempt, read, within
+from profilesvc.services.context import Services
 from profilesvc.services.rounds import run_alone
 from profilesvc.storage import feed, users, watches
 from profilesvc.storage.feed import Changed
@@ -72,8 +71,4 @@ async def _calls(services: Services, changed: Changed) -> int:
         user = await users.user(session, changed.owner_id)
     if user is None or user.suspended_at is not None:
         return 0
-    owner = Caller(user.id, services.plans[user.plan], frozenset())
-    location = await access.require_location(services, owner, changed.location_name)
-    if changed.what == "profile":
-        return await checking.profile(services, location)
-    return await reviews.read(services, location) if location.plan.reviews else 0
+    return await read(services, user.id, user.plan, changed.location_name, changed.what)

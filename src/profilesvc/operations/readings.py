@@ -7,10 +7,8 @@ All processes together read once a minute, the locations that were not read for 
 import heapq
 
 from profilesvc.domain.time import MINUTE, SECOND
-from profilesvc.operations import checks
-from profilesvc.operations.attempts import attempt, within
-from profilesvc.services import access, posts, reviews
-from profilesvc.services.context import Caller, Services
+from profilesvc.operations import attempts, checks
+from profilesvc.services.context import Services
 from profilesvc.services.rounds import run_alone
 from profilesvc.storage import readings, watches
 from profilesvc.storage.readings import Due
@@ -55,13 +53,15 @@ async def _round(services: Services) -> None:
     async def read(found: Due, _left: int) -> tuple[int, bool]:
         at = services.clock.now()
         place = f"{found.what} of {found.location_name}"
-        calls, has_failed = await attempt("readings", place, _read(services, found))
+        work = attempts.read(services, found.owner_id, found.plan, found.location_name, found.what)
+        calls, has_failed = await attempts.attempt("readings", place, work)
         services.storage.renew()
         async with services.storage.write() as session:
-            await readings.attempted(session, found, before + RETRY if has_failed else at)
+            done = before + RETRY if has_failed else at
+            await readings.attempted(session, found.owner_id, found.location_name, found.what, done)
         return calls, has_failed
 
-    await within(services, left, due, read)
+    await attempts.within(services, left, due, read)
 
 
 async def _due(services: Services, before: int, limit: int) -> list[Due]:
@@ -79,16 +79,3 @@ async def _due(services: Services, before: int, limit: int) -> list[Due]:
         if len(owners) < _OWNERS:
             return found
         after = owners[-1].owner_id
-
-
-async def _read(services: Services, found: Due) -> int:
-    """Read the reviews or posts of a location, and return how many requests that took."""
-    plan = services.plans[found.plan]
-    if not getattr(plan, found.what):
-        return 0
-    owner = Caller(found.owner_id, plan, frozenset())
-    location = await access.require_location(services, owner, found.location_name)
-    if found.what == "reviews":
-        return await reviews.read(services, location)
-    await posts.reread(services, location)
-    return 1
