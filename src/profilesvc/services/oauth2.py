@@ -2,11 +2,8 @@
 
 import contextlib
 
-from profilesvc.contract.errors import AUTH_INVALID_TOKEN
 from profilesvc.contract.oauth2 import Introspection
-from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.permissions import ALL
-from profilesvc.domain.request import current_request
 from profilesvc.domain.time import SECOND
 from profilesvc.services import access, tokens
 from profilesvc.services.context import Caller, Services
@@ -37,16 +34,8 @@ _NO_CLAIMS: ServiceClaims = {
 
 
 async def authenticate_client(services: Services, client_id: str, client_secret: str) -> Caller:
-    """Return the key with this id and secret.
-
-    Raises:
-        ServiceError: AUTH_INVALID_TOKEN for wrong credentials; AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key,
-            with the three details, and for a page of another origin (D-30).
-    """
-    key = await tokens.verify_secret(services, client_id, client_secret)
-    if key is None:
-        raise ServiceError(AUTH_INVALID_TOKEN, "Invalid client credentials.")
-    access.admit_key(services, current_request(), key)
+    """Return the caller with this id and secret, or raise an error of `tokens.authenticate`."""
+    key = await tokens.authenticate(services, client_id, client_secret)
     return Caller(key.owner_id, services.plans[key.plan], frozenset(key.permissions.split()), key)
 
 

@@ -14,10 +14,6 @@ from profilesvc.storage.keys import KeyState
 from profilesvc.tokens.signer import TokenRejected
 
 
-def _bad_credentials() -> ServiceError:
-    return ServiceError(AUTH_INVALID_TOKEN, "Invalid client credentials.")
-
-
 def _bad_refresh_token(expired: bool = False) -> ServiceError:
     hint = " Use the client credentials grant." if expired else ""
     return ServiceError(AUTH_INVALID_TOKEN, f"Invalid or expired refresh token.{hint}")
@@ -52,6 +48,20 @@ async def verify_secret(services: Services, client_id: str, client_secret: str) 
     return key
 
 
+async def authenticate(services: Services, client_id: str, client_secret: str) -> KeyState:
+    """Return the key with this id and secret.
+
+    Raises:
+        ServiceError: AUTH_INVALID_TOKEN for wrong credentials; AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key,
+            with the three details, and for a page of another origin (D-30); RATE_LIMITED.
+    """
+    key = await verify_secret(services, client_id, client_secret)
+    if key is None:
+        raise ServiceError(AUTH_INVALID_TOKEN, "Invalid client credentials.")
+    admit_key(services, current_request(), key)
+    return key
+
+
 async def client_credentials(services: Services, body: ClientCredentialsGrant) -> Token:
     """Run the client credentials grant and return an access token and a refresh token."""
     return await _token(services, *await _grant(services, body))
@@ -72,10 +82,7 @@ async def access_token(services: Services, body: ClientCredentialsGrant) -> Acce
 
 async def _grant(services: Services, body: ClientCredentialsGrant) -> tuple[KeyState, rotation.Pair]:
     """Return the key and its first pair of tokens."""
-    key = await verify_secret(services, body.client_id, body.client_secret)
-    if key is None:
-        raise _bad_credentials()
-    admit_key(services, current_request(), key)
+    key = await authenticate(services, body.client_id, body.client_secret)
     granted = grant(key.permissions.split(), body.permissions)
     services.pending_events.token_issued(services, key, granted)
     return key, rotation.first_pair(services, key, granted)
