@@ -6,6 +6,7 @@ from sqlalchemy import and_, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.statements import Executor, insert_into, upsert
+from profilesvc.storage.locations import is_kept
 from profilesvc.storage.tables import (
     changed_locations,
     location_owners,
@@ -125,7 +126,7 @@ async def accounts(session: Executor) -> list[tuple[int, int | None, str]]:
     """Return (owner, login, account) of the locations of all owners, each once, for the operator."""
     query = (
         select(locations.c.owner_id, locations.c.connection_id, locations.c.account)
-        .where(locations.c.disconnected_at.is_(None))
+        .where(is_kept())
         .distinct()
         .order_by(locations.c.owner_id, locations.c.account)
     )

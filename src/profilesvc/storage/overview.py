@@ -6,7 +6,7 @@ from sqlalchemy import BigInteger, and_, bindparam, func, select
 
 from profilesvc.database.statements import Executor, Prepared, fetch
 from profilesvc.storage.keys import live
-from profilesvc.storage.locations import with_business
+from profilesvc.storage.locations import is_kept, with_business
 from profilesvc.storage.tables import OWNER, businesses, connections, holds, keys, locations, posts
 
 
@@ -53,7 +53,7 @@ async def of_locations(session: Executor, owner_id: int) -> list[SiteRow]:
     query = (
         select(*(locations.c[name] for name in SiteRow._fields[:-1]), businesses.c.name)
         .select_from(with_business)
-        .where(locations.c.owner_id == owner_id, locations.c.disconnected_at.is_(None))
+        .where(locations.c.owner_id == owner_id, is_kept())
         .order_by(locations.c.title, locations.c.name)
     )
     return [SiteRow._make(row) for row in await session.execute(query)]

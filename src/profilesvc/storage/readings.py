@@ -11,6 +11,7 @@ from profilesvc.contract.events import EventType
 from profilesvc.database.statements import Executor, upsert
 from profilesvc.domain.reviews import Seen
 from profilesvc.storage.keys import live
+from profilesvc.storage.locations import is_kept, is_location
 from profilesvc.storage.tables import channels, keys, locations, readings, users
 
 Scheduled = Literal["reviews", "posts"]
@@ -137,7 +138,7 @@ async def unchecked(session: Executor, now: int, before: int, limit: int) -> lis
         select(*columns)
         .select_from(locations.join(users, users.c.id == locations.c.owner_id).outerjoin(readings, of_location))
         .where(
-            locations.c.disconnected_at.is_(None),
+            is_kept(),
             locations.c.checked_at <= before,
             users.c.suspended_at.is_(None),
             select(keys.c.id).where(of_key).exists(),
@@ -151,5 +152,5 @@ async def unchecked(session: Executor, now: int, before: int, limit: int) -> lis
 
 async def checked(session: AsyncSession, place: Unchecked, at: int) -> None:
     """Store when a location was checked."""
-    is_location = locations.c.owner_id == place.owner_id, locations.c.name == place.location_name
-    await session.execute(update(locations).where(*is_location).values(checked_at=at))
+    is_place = is_location(place.owner_id, place.location_name)
+    await session.execute(update(locations).where(is_place).values(checked_at=at))

@@ -6,7 +6,7 @@ from sqlalchemy import case, insert, null, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.statements import Executor
-from profilesvc.storage.locations import LocationState, is_location
+from profilesvc.storage.locations import LocationState, is_kept, is_location
 from profilesvc.storage.tables import locations, syncs
 
 
@@ -60,6 +60,5 @@ async def end_lease(session: AsyncSession, owner_id: int, location: str, holder:
     """
     lease, until = locations.c.sync_lease, locations.c.sync_lease_until
     ended = {column.name: case((lease == holder, null()), else_=column) for column in (lease, until)}
-    is_kept = locations.c.disconnected_at.is_(None)
-    statement = update(locations).where(is_location(owner_id, location), is_kept).values(**ended, **values)
+    statement = update(locations).where(is_location(owner_id, location), is_kept()).values(**ended, **values)
     return (await session.execute(statement.returning(locations.c.name))).first() is not None
