@@ -52,7 +52,7 @@ async def delete(visit: Visit, locationId: str, draft_id: str) -> Response:
     return pages.redirect(path, "draft-deleted")
 
 
-async def uploaded(visit: Visit, kind: str, form: "MultiDict[str, str]") -> "MultiDict[str, str]":
+async def uploaded(visit: Visit, form: "MultiDict[str, str]") -> "MultiDict[str, str]":
     """Return the form with the URL of an uploaded photo.
 
     Raises:
@@ -63,19 +63,19 @@ async def uploaded(visit: Visit, kind: str, form: "MultiDict[str, str]") -> "Mul
     except ServiceError as error:
         if error.kind is not VALIDATION_ERROR:
             raise
-        document = post_form.document(kind, form)
+        document = post_form.document(form)
         raise invalid_many(problems_in(error) + problems_of(lambda: check_create(document))) from None
 
 
-async def act(visit: Visit, location: AllowedLocation, kind: str, form: "MultiDict[str, str]") -> str:
+async def act(visit: Visit, location: AllowedLocation, form: "MultiDict[str, str]") -> str:
     """Do what the button of the form says and return the notice.
 
     Raises:
         ServiceError: VALIDATION_ERROR with every problem; those of `posts.create` and `drafts.save`.
     """
-    body, draft_id = post_form.document(kind, form), form.get("draft", "")
+    body, draft_id = post_form.document(form), form.get("draft", "")
     if form.get("intent") in ("draft", "schedule"):
-        kept = fields_of(form, kind)
+        kept = fields_of(form)
         due = due_of(form, body) if form["intent"] == "schedule" else None
         await drafts.save(visit.services, location, kept, body, due, draft_id)
         return "drafted" if due is None else "scheduled"
@@ -107,9 +107,10 @@ async def _create(visit: Visit, location: AllowedLocation, body: JsonObject, onc
     await posts.create(visit.services, visit.caller, location, body, once)
 
 
-def fields_of(form: "MultiDict[str, str]", kind: str) -> JsonObject:
+def fields_of(form: "MultiDict[str, str]") -> JsonObject:
     """Return what was typed, as a draft keeps it."""
-    return {name: text for name, text in form.items() if name not in _NOT_KEPT and not is_digest(name)} | {"kind": kind}
+    typed = {name: text for name, text in form.items() if name not in _NOT_KEPT and not is_digest(name)}
+    return typed | {"kind": post_form.kind_of(form)}
 
 
 async def may_exist(visit: Visit, location: AllowedLocation, form: "MultiDict[str, str]") -> bool:

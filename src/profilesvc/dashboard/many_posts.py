@@ -34,15 +34,15 @@ async def new(visit: Visit) -> Response:
 async def act(visit: Visit) -> Response:
     """Search sites, show the post before it is sent, or send, schedule or store it."""
     form: MultiDict[str, str] = MultiDict(await request.form)
-    intent, kind = form.get("intent", "preview"), post_form.kind_of(form)
+    intent = form.get("intent", "preview")
     if intent == "enter":  # the key: a person who has typed a name searches it
         intent = "search" if form.get("find", "").strip() else "preview"
     due: tuple[int, str] | None = None
     try:
-        form = await drafts.uploaded(visit, kind, form)
+        form = await drafts.uploaded(visit, form)
         if intent in ("search", "edit"):
             return await _form_page(visit, form)
-        chosen, document = await _chosen(visit, form), post_form.document(kind, form)
+        chosen, document = await _chosen(visit, form), post_form.document(form)
         if intent == "draft":
             _require_sites(chosen)
         else:
@@ -53,7 +53,7 @@ async def act(visit: Visit) -> Response:
         return await _form_page(visit, form, problems.of(error))
     once = form_key({"once": form.get("once") or random_id(visit.services.entropy)}, document)
     if intent in ("draft", "schedule"):
-        kept = Kept(drafts.fields_of(form, kind), document, due)
+        kept = Kept(drafts.fields_of(form), document, due)
         return await _done(visit, form, chosen, await several.draft(visit.services, visit.caller, chosen, kept, once))
     if intent != "send":
         return await _preview(visit, form, chosen, once.value, due)
@@ -133,7 +133,7 @@ async def _preview(
     return pages.page(
         "many_posts_preview.html",
         visit=visit,
-        post=post_form.document(post_form.kind_of(form), form),
+        post=post_form.document(form),
         kind=post_form.kind_of(form),
         chosen=chosen,
         left=max(visit.caller.plan.monthly_posts - usage.posts, 0),

@@ -32,8 +32,9 @@ def kind_of(form: Mapping[str, str]) -> str:
     return form["kind"] if form.get("kind") in KINDS else "STANDARD"
 
 
-def document(kind: str, form: Mapping[str, str]) -> JsonObject:
+def document(form: Mapping[str, str]) -> JsonObject:
     """Return the post that the form describes, without empty fields."""
+    kind = kind_of(form)
     values = {name: one_line_ends(text) for name, text in form.items() if text.strip()}
     post: JsonObject = {"topicType": kind}
     for name, of_input in (("summary", "summary"), ("languageCode", "language")):
@@ -101,7 +102,7 @@ def changes(existing: JsonObject, edit: Edit) -> JsonObject:
         ServiceError: CONFLICT for what somebody else has changed too.
     """
     edit.require_no_conflict(lambda name: in_words(edit, name))
-    post, changed = document(kind_of(edit.inputs), edit.inputs), edit.changed()
+    post, changed = document(edit.inputs), edit.changed()
     if "event" in post and "event" in existing:
         kept = {"title": ("title",), "schedule": _SCHEDULE}
         own = {part for part, names in kept.items() if "kind" in changed or not changed.keys().isdisjoint(names)}

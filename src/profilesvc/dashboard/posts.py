@@ -44,7 +44,7 @@ async def live(visit: Visit, locationId: str) -> Response:
 async def check(visit: Visit, locationId: str) -> Response:
     """Return the problems of the form while the user fills it in."""
     form = await request.form
-    problems_so_far = post_form.problems(post_form.document(post_form.kind_of(form), form))
+    problems_so_far = post_form.problems(post_form.document(form))
     return pages.page("_check.html", 200, problems=problems_so_far)
 
 
@@ -54,10 +54,10 @@ async def create(visit: Visit, locationId: str) -> Response:
     location = await visit.location(locationId)
     form: MultiDict[str, str] = MultiDict(await request.form)
     try:
-        form = await drafts.uploaded(visit, post_form.kind_of(form), form)
+        form = await drafts.uploaded(visit, form)
         if form.get("draft"):
             await drafts.merge(visit, location, form)
-        done = await drafts.act(visit, location, post_form.kind_of(form), form)
+        done = await drafts.act(visit, location, form)
     except ServiceError as error:
         return await _page(visit, location, form, error)
     return pages.redirect(f"{pages.PATH}/sites/{location.id}/posts", done)
