@@ -114,11 +114,8 @@ def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
     ]
 
 
-_ALL = Wanted()
-
-
 async def page(
-    session: Executor, of: dict[str, int], before: Position | None, limit: int, wanted: Wanted = _ALL
+    session: Executor, of: dict[str, int], before: Position | None, limit: int, wanted: Wanted
 ) -> list[StoredEvent]:
     """Return events older than a position, newest first; `of` selects an `owner_id` and perhaps
     a `key_id`, or is empty for all.
