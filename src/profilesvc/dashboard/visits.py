@@ -3,7 +3,7 @@
 import contextlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import cast
 from urllib.parse import quote, urlsplit
@@ -69,7 +69,7 @@ class Visit:
         return str(json.loads(profile or "{}").get("title") or location.name)
 
 
-View = Callable[..., Awaitable[Response]]
+View = Callable[..., Coroutine[object, None, Response]]
 
 
 def local(path: str) -> str:
@@ -154,7 +154,7 @@ def view(blueprint: Blueprint, rule: str, method: str = "GET", upload: Upload | 
             if method == "GET":
                 return await handler(visit, **path)
             await _require_own_form(visit)
-            return await visit.services.background.finish(_awaited(handler(visit, **path)))
+            return await visit.services.background.finish(handler(visit, **path))
 
         blueprint.add_url_rule(rule, handler.__name__, serve, methods=[method])
         return handler
@@ -174,10 +174,6 @@ async def _receive_upload(visit: Visit, upload: Upload) -> Visit:
         return visit
     visit.services.storage.renew()
     return await admit_visit(again=True)
-
-
-async def _awaited(response: Awaitable[Response]) -> Response:
-    return await response
 
 
 def _sign_in() -> Response:
