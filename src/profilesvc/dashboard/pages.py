@@ -101,7 +101,7 @@ def page(template: str, status: int | None = None, *, problems: Problems = NONE,
     POST: it would show an error page of its own.
     """
     return Response(
-        text(template, problems=problems, notice=_notice(), here=_here(), languages=LANGUAGES, **shown),
+        text(template, problems=problems, notice=_notice(), here=here(), languages=LANGUAGES, **shown),
         problems.status if status is None else status,
         {"Cache-Control": "private, no-cache" if request.method == "POST" and problems else "no-store"},
         content_type="text/html; charset=utf-8",
@@ -113,7 +113,7 @@ def _notice() -> str:
     return words.DONE.get(request.args.get(_DONE, ""), "")
 
 
-def _here() -> str:
+def here() -> str:
     """Return the address of this page to return to; none for the response to a form, which would be lost."""
     if request.method != "GET" or is_fragment():
         return ""

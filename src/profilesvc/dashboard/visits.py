@@ -177,8 +177,7 @@ async def _receive_upload(visit: Visit, upload: Upload) -> Visit:
 
 
 def _sign_in() -> Response:
-    query = f"?{request.query_string.decode('latin1')}" if request.query_string else ""
-    path = f"{request.path}{query}" if request.method == "GET" and not pages.is_fragment() else pages.PATH
+    path = pages.here() or pages.PATH
     ended = "" if cookies.get(current_services(), cookies.SESSION) is None else "&ended=1"
     return pages.redirect(f"{pages.PATH}/sign-in?next={quote(local(path), safe='/')}{ended}")
 
