@@ -61,7 +61,6 @@ class Leases(Protocol):
         Raises:
             ServiceError: SERVICE_UNAVAILABLE.
         """
-        ...
 
 
 class SingleProcessLeases:

@@ -27,7 +27,6 @@ class Transaction(Protocol):
 
     async def fetch(self, step: Executions) -> list[Sequence[Any]]:
         """Run a statement with each row of values, and return the rows of all executions in their order."""
-        ...
 
 
 Work = Callable[[Transaction], Awaitable[Result]]

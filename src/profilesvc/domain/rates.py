@@ -74,14 +74,12 @@ class Windows(Protocol):
 
     async def take(self, bucket: str, window: Window) -> tuple[bool, Standing]:
         """Count a request unless the window is full. Return whether it was counted, and the bucket's state."""
-        ...
 
     async def strike(self, bucket: str, window: Window) -> int:
         """Count a failure. Return 0 within the limit, else a delay in ms that doubles each time up to the window.
 
         Once the delay is over, one more failure is within the limit.
         """
-        ...
 
     async def close(self) -> None: ...
 

@@ -27,7 +27,6 @@ class Allowance(Protocol):
 
     async def take(self, owner: int, limit: int) -> Refused | None:
         """Count a use if there is room."""
-        ...
 
     async def close(self) -> None: ...
 

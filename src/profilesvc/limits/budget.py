@@ -42,27 +42,21 @@ class Budget(Protocol):
 
     async def take(self, claim: Claim) -> int:
         """Count a request if there is room; return 0, or the milliseconds until it is worth asking again."""
-        ...
 
     def wait(self, claim: Claim) -> int:
         """Return the milliseconds until there can be room, as far as this process knows."""
-        ...
 
     def used(self, name: str) -> Mapping[int, int]:
         """Return the requests of each owner that this process has sent in the last minute."""
-        ...
 
     async def shrink(self, name: str, full: int) -> bool:
         """Halve a budget because the other side has rejected a request; return False soon after another time."""
-        ...
 
     async def spent(self, name: str, full: int) -> Spent:
         """Return the state of a budget."""
-        ...
 
     def known(self, name: str, full: int) -> int:
         """Return the budget, as far as this process knows."""
-        ...
 
     async def close(self) -> None: ...
 

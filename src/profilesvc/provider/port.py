@@ -103,12 +103,10 @@ class Login(Protocol):
     @property
     def owner_id(self) -> int:
         """Whose login it is."""
-        ...
 
     @property
     def refresh_token(self) -> str:
         """The refresh token, which is never logged or shown."""
-        ...
 
     def renewing(self) -> AbstractAsyncContextManager[None]:
         """Hold the only right of all processes to use the refresh token.
@@ -116,15 +114,12 @@ class Login(Protocol):
         Raises:
             ProviderError: The login has ended, or was connected again.
         """
-        ...
 
     async def renewed(self) -> None:
         """Note that the provider has issued an access token."""
-        ...
 
     async def ended(self, reason: str) -> ProviderError:
         """Note that the provider no longer accepts the refresh token, and return the error for the caller."""
-        ...
 
 
 class ConsentHost(Protocol):
@@ -133,19 +128,15 @@ class ConsentHost(Protocol):
     @property
     def is_configured(self) -> bool:
         """Whether there is a client with which logins can consent."""
-        ...
 
     def url(self, state: str, verifier: str, redirect_uri: str) -> str:
         """Return the address of the consent page for a browser."""
-        ...
 
     async def redeem(self, code: str, verifier: str, redirect_uri: str) -> Granted:
         """Exchange a code for the tokens of a login, and read whose login it is."""
-        ...
 
     async def revoke(self, refresh_token: str) -> None:
         """End the consent that a refresh token is from."""
-        ...
 
 
 class Provider(Protocol):
@@ -154,69 +145,53 @@ class Provider(Protocol):
     @property
     def consent(self) -> ConsentHost:
         """The OAuth host."""
-        ...
 
     def signed_in(self, login: Login) -> "Provider":
         """Return the provider as a login of an owner sees it, with tokens and circuit breakers of its own."""
-        ...
 
     def of_owner(self, owner_id: int) -> "Provider":
         """Return the provider with the same login; its requests count for an owner of the service."""
-        ...
 
     async def quota(self) -> list[QuotaStanding]:
         """Return the quota of each API."""
-        ...
 
     def load(self) -> dict[str, tuple[int, int]]:
         """Return the budget of each API and the requests that wait for it in this process."""
-        ...
 
     async def accounts(self) -> list[JsonObject]:
         """Return all accounts of the connected login."""
-        ...
 
     async def locations(self, account: str) -> list[JsonObject]:
         """Return all locations of an account, from all pages."""
-        ...
 
     async def location(self, name: str) -> JsonObject:
         """Return one location with all its fields."""
-        ...
 
     async def google_updated(self, name: str) -> JsonObject:
         """Return one location as consumers see it: `{location, diffMask, pendingMask}`. Empty masks are absent."""
-        ...
 
     async def categories(self, region: str, language: str, start: str) -> list[JsonObject]:
         """Return the first 100 categories of a country whose names start with a text."""
-        ...
 
     async def categories_of(self, names: list[str], region: str, language: str) -> list[JsonObject]:
         """Return categories by name, with the kinds of hours and services that they offer."""
-        ...
 
     async def patch_location(self, name: str, body: JsonObject, update_mask: list[str]) -> JsonObject:
         """Change the fields in the mask. Return the location from the provider's response."""
-        ...
 
     async def verification(self, name: str) -> Verification:
         """Return VoiceOfMerchantState and the verifications of a location."""
-        ...
 
     async def posts(self, account: str, location: str) -> list[JsonObject]:
         """Return all posts of a location, from all pages, with the provider's names."""
-        ...
 
     async def create_post(self, account: str, location: str, body: JsonObject) -> JsonObject:
         """Create a post. A retry is made only if the provider did not carry the request out."""
-        ...
 
     async def patch_post(
         self, account: str, location: str, post_id: str, body: JsonObject, update_mask: list[str]
     ) -> JsonObject:
         """Change the fields in the mask. Return the whole post."""
-        ...
 
     async def delete_post(self, account: str, location: str, post_id: str) -> None:
         """Delete a post.
@@ -224,7 +199,6 @@ class Provider(Protocol):
         Raises:
             ProviderError: `not_found` if it does not exist.
         """
-        ...
 
     async def reviews(
         self, account: str, location: str, *, page_size: int = 50, page_token: str = "", order_by: str = ""
@@ -233,15 +207,12 @@ class Provider(Protocol):
 
         Empty fields are absent. `order_by` is `rating`, `rating desc` or `updateTime desc`, which is the default.
         """
-        ...
 
     async def review(self, account: str, location: str, review_id: str) -> JsonObject:
         """Return one review with its reply, if it has one."""
-        ...
 
     async def reply(self, account: str, location: str, review_id: str, comment: str) -> JsonObject:
         """Set or replace the reply. Return the ReviewReply, which the provider reviews before it is public."""
-        ...
 
     async def delete_reply(self, account: str, location: str, review_id: str) -> None:
         """Delete the reply.
@@ -249,16 +220,12 @@ class Provider(Protocol):
         Raises:
             ProviderError: `not_found` if there is none.
         """
-        ...
 
     async def notification_setting(self, account: str) -> JsonObject:
         """Return which changes of an account are published, and where: `{name, notificationTypes, pubsubTopic}`."""
-        ...
 
     async def set_notifications(self, account: str, topic: str, types: list[str]) -> JsonObject:
         """Publish changes of an account to a Pub/Sub topic. Return the setting."""
-        ...
 
     async def aclose(self) -> None:
         """Release connections."""
-        ...

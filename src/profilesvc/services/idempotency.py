@@ -70,15 +70,12 @@ class Lock(Protocol):
     @property
     def must_end(self) -> bool:
         """Return whether `end` has something to write."""
-        ...
 
     async def take(self, session: AsyncSession) -> None:
         """Take the lock if it is free; the operation waits for it otherwise."""
-        ...
 
     async def end(self, session: AsyncSession) -> None:
         """Record the failure of the operation, and release the lock."""
-        ...
 
 
 def _in_progress() -> ServiceError:
