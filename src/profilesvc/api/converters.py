@@ -10,21 +10,18 @@ from werkzeug.routing import BaseConverter, Map
 class LocationConverter(BaseConverter):
     """`123`, `locations/123`, `locations%2F123`, and `accounts/1/locations/123`, which is rejected later."""
 
-    part_isolating = False
     regex = r"(?:(?:accounts/[^/]+/)?locations/)?[^/]+"
 
 
 class PostConverter(BaseConverter):
     """`p1`, `locations/123/localPosts/p1`, and the provider's longer form, which is rejected later with a reason."""
 
-    part_isolating = False
     regex = r"(?:(?:accounts/[^/]+/)?locations/[^/]+/localPosts/)?[^/]+"
 
 
 class ReviewConverter(BaseConverter):
     """`r1`, `locations/123/reviews/r1`, and the provider's longer form, which is rejected later with a reason."""
 
-    part_isolating = False
     regex = r"(?:(?:accounts/[^/]+/)?locations/[^/]+/reviews/)?[^/]+"
 
 
