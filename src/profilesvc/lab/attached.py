@@ -82,8 +82,7 @@ class Attached:
         self._client.close()
         problems: list[str] = []
         if not self._has_runner:
-            settings = self._settings
-            problems = Undo(self._journal, settings.user_token.get_secret_value(), settings.patience_seconds).run()
+            problems = Undo(self._journal, self._settings).run()
             if not problems:
                 self._journal.remove()
         self._journal.close()

@@ -80,7 +80,7 @@ def _finish_earlier(lab: LabSettings, folder: Path) -> None:
                 journal.remove()
             elif path.name.startswith(own.stem):
                 print("undoing the changes of an earlier run", flush=True)
-                left = _undo(lab, journal)
+                left = Undo(journal, lab).run()
                 if left:
                     raise PreflightError("\n- ".join(["Changes of an earlier run are left:", *left]))
                 journal.remove()
@@ -88,11 +88,6 @@ def _finish_earlier(lab: LabSettings, folder: Path) -> None:
                 baseline = entries[0]["baseline"]
                 where = f"{baseline['location']} at {baseline['target']}"
                 print(f"note       changes of an earlier run are left at {where}: run make smoke there", flush=True)
-
-
-def _undo(lab: LabSettings, journal: Journal) -> list[str]:
-    """Undo the changes in the journal. Return a sentence for each that is left."""
-    return Undo(journal, lab.user_token.get_secret_value(), lab.patience_seconds).run()
 
 
 class _Run:
@@ -116,7 +111,7 @@ class _Run:
             stopped = "interrupted"
             logging.getLogger("asyncio").disabled = True  # it would log the task of the interrupted cell
             print(f"{path.stem}: interrupted, undoing its changes", flush=True)
-            self._left = _undo(self._lab, self._journal)
+            self._left = Undo(self._journal, self._lab).run()
         if not self._left:
             self._journal.remove()
         return self._report(stopped)
@@ -126,7 +121,7 @@ class _Run:
         page = run_page(path, self._journal.path.parent, environment)
         self._pages.append(page)
         print(page.line, flush=True)
-        self._left = _undo(self._lab, self._journal)
+        self._left = Undo(self._journal, self._lab).run()
 
     def _report(self, stopped: str) -> int:
         states = Counter(page.state for page in self._pages)

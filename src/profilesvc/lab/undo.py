@@ -13,24 +13,18 @@ from profilesvc.lab.journal import Journal
 from profilesvc.lab.record import code_of, data_of
 from profilesvc.lab.snippets import quoted
 from profilesvc.lab.waiting import Waiting
+from profilesvc.settings import LabSettings
 
 _LISTED_SECONDS = 65.0  # the service reads a location's posts again after a minute
 _POLL_SECONDS = 5.0
 
 
 class Undo:
-    """The reversal of the changes in a journal. `run` can be repeated until no change is left.
+    """The reversal of the changes in a journal. `run` can be repeated until no change is left."""
 
-    `patience` is the number of seconds that a run may wait for a service or provider that is down.
-    """
-
-    def __init__(
-        self,
-        journal: Journal,
-        token: str,
-        patience: float,
-    ) -> None:
-        self._journal, self._token, self._patience = journal, token, patience
+    def __init__(self, journal: Journal, settings: LabSettings) -> None:
+        self._journal, self._token = journal, settings.user_token.get_secret_value()
+        self._patience = settings.patience_seconds  # for a service or provider that is down
         self._baseline: JsonObject = journal.entries()[0]["baseline"]
         self._location: str = self._baseline["location"]
         self._at = {"locationId": self._location}
