@@ -22,6 +22,7 @@ from profilesvc.dashboard import (
     words,
 )
 from profilesvc.dashboard.problems import NONE, Problems
+from profilesvc.dashboard.problems import of as problems_of
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request
 from profilesvc.domain.time import iso
@@ -78,7 +79,7 @@ def _templates() -> Environment:
         channel_words=channel_words,
         post_words=post_words,
         event_words=event_words,
-        problems_of=problem_words.problems_of,
+        problems_of=problems_of,
         in_words=problem_words.in_words,
         columns=values.columns,
         help_of=help_links.of,

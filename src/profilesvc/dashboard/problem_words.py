@@ -153,17 +153,12 @@ def input_of(path: str) -> tuple[str, str]:
     return name, gettext(label)
 
 
-def problems_of(error: ServiceError) -> list[str]:
-    """Return the problems of an error, each with the label of its field."""
+def of_whole(error: ServiceError) -> list[str]:
+    """Return the problems of an error that names no field."""
     if error.kind is IDEMPOTENCY_KEY_REUSED:
         return [_("This form was sent to this site before, with other contents. For another post, start a new form.")]
-    if "errors" not in error.details:
-        provider_message = error.details.get("provider_message")
-        return [
-            in_words(error.message),
-            *([_("The provider's message: %(text)s", text=provider_message)] if provider_message else []),
-        ]
-    return [f"{input_of(one['field'])[1]}: {in_words(one['problem'])}" for one in error.details["errors"]]
+    message = error.details.get("provider_message")
+    return [in_words(error.message), *([_("The provider's message: %(text)s", text=message)] if message else [])]
 
 
 @cache

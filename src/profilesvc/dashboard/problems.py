@@ -37,7 +37,7 @@ def of(error: ServiceError | None, prefix: str = "") -> Problems:
     if error is None:
         return NONE
     if "errors" not in error.details:
-        return Problems([Problem("", text) for text in problem_words.problems_of(error)], error.kind.status)
+        return Problems([Problem("", text) for text in problem_words.of_whole(error)], error.kind.status)
     entries = []
     for one in error.details["errors"]:
         name, label = problem_words.input_of(one["field"])
