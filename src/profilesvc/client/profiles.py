@@ -15,17 +15,16 @@ from profilesvc.contract.envelope import Success
 from profilesvc.contract.locations import (
     LocationDetail,
     LocationEntry,
+    LocationKind,
     LocationList,
     SyncSwitched,
     VerificationRefreshed,
 )
 from profilesvc.contract.posts import Post, PostDeleted, PostList
 from profilesvc.contract.provider.review import ReviewReply
-from profilesvc.contract.reviews import ReplyDeleted, ReviewDetail, ReviewList
+from profilesvc.contract.reviews import ReplyDeleted, ReviewDetail, ReviewList, ReviewOrder
 from profilesvc.contract.sync import SyncComparison, SyncHistory, SyncHistoryEntry, SyncPreview, SyncResult
 from profilesvc.contract.updates import GoogleUpdated, UpdateSettled
-
-ReviewOrder = Literal["updateTime desc", "rating", "rating desc"]
 
 
 def _idempotency(key: str | None) -> dict[str, str]:
@@ -151,17 +150,13 @@ def delete_reply(location: str, review: str) -> Operation[ReplyDeleted]:
     return Operation("DELETE", path, Success[ReplyDeleted], params, repeatable=True, result_if_missing=deleted)
 
 
-def list_locations(
-    kind: Literal["all", "unassigned"] = "all", page: int = 1, limit: int = 20
-) -> Operation[LocationList]:
+def list_locations(kind: LocationKind = "all", page: int = 1, limit: int = 20) -> Operation[LocationList]:
     """List one page of the caller's locations, by title; at most 100."""
     params = {"type": kind, "page": str(page), "limit": str(limit)}
     return Operation("GET", f"{PREFIX}/external-business/locations", Success[LocationList], params, repeatable=True)
 
 
-def iter_locations(
-    kind: Literal["all", "unassigned"] = "all", page: int = 1, limit: int = 100
-) -> Pages[LocationList, LocationEntry]:
+def iter_locations(kind: LocationKind = "all", page: int = 1, limit: int = 100) -> Pages[LocationList, LocationEntry]:
     """Iterate over all of the caller's locations, by title, page by page."""
 
     def rest(listed: LocationList) -> Pages[LocationList, LocationEntry] | None:

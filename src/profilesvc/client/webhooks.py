@@ -1,7 +1,6 @@
 """The operations on webhooks."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 from profilesvc.client.operation import PREFIX, Operation
 from profilesvc.contract.envelope import Success
@@ -9,6 +8,7 @@ from profilesvc.contract.events import EventType
 from profilesvc.contract.webhooks import (
     DeliveryEntry,
     DeliveryList,
+    Format,
     WebhookCreated,
     WebhookDeleted,
     WebhookEntry,
@@ -24,7 +24,7 @@ def create_webhook(
     url: str,
     types: Sequence[EventType] = (),
     description: str = "",
-    format: Literal["standard", "slack", "teams", "discord"] = "standard",  # noqa: A002  the name on the wire
+    format: Format = "standard",  # noqa: A002  the name on the wire
 ) -> Operation[WebhookCreated]:
     """Create a webhook; its secret is in this response only. No `types` means all. There is no retry.
 

@@ -9,6 +9,7 @@ from profilesvc.contract.common import STORABLE, Body, Data, Query, UtcTime
 Version = Annotated[str, Field(max_length=64), STORABLE]
 Plugin = Annotated[str, Field(max_length=200), STORABLE]
 ConnectionState = Literal["online", "idle", "offline"]
+ReasonHint = Literal["never_connected", "was_online", "deactivated", "site_mismatch"]
 
 
 class Heartbeat(Body):
@@ -51,9 +52,7 @@ class ConnectionStatus(Data):
     plugin_version: str | None
     wp_version: str | None
     php_version: str | None
-    reason_hint: Literal["never_connected", "was_online", "deactivated", "site_mismatch"] | None = Field(
-        description="Why the site is not online. An addition of this service."
-    )
+    reason_hint: ReasonHint | None = Field(description="Why the site is not online. An addition of this service.")
     warnings: list[Literal["site_mismatch"]] = Field(
         default_factory=list,
         exclude_if=lambda warnings: not warnings,

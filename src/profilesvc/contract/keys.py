@@ -23,6 +23,7 @@ from profilesvc.contract.common import (
 
 SECRET_WARNING = "Store client_secret now. It is in this response only and cannot be retrieved again."  # noqa: S105
 Domain = Annotated[str, Field(max_length=2048, json_schema_extra={"minLength": 1}), STORABLE]
+KeyStatus = Literal["active", "deactivated", "revoked"]
 
 
 class KeyCreate(Body):
@@ -99,7 +100,7 @@ class KeyEntry(Data):
     primary_domain: str | None
     created_at: UtcTime
     last_used_at: UtcTime | None
-    status: Literal["active", "deactivated", "revoked"] = Field(description="An addition of this service.")
+    status: KeyStatus = Field(description="An addition of this service.")
     deactivation_reason: DeactivationReason | None = Field(description="An addition of this service.")
     expires_at: UtcTime | None = Field(description="An addition of this service.")
 

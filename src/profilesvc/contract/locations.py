@@ -7,11 +7,13 @@ from pydantic import ConfigDict, Field
 from profilesvc.contract.common import Body, Data, PageLimit, PageNumber, Query
 from profilesvc.contract.provider.location import BusinessHours, PhoneNumbers, PostalAddress
 
+LocationKind = Literal["all", "unassigned"]
+
 
 class LocationListQuery(Query):
     """The kind of locations and the page."""
 
-    type: Literal["all", "unassigned"] = "all"
+    type: LocationKind = "all"
     page: PageNumber = 1
     limit: PageLimit = 20
 

@@ -9,6 +9,7 @@ from profilesvc.contract.provider.format import Number, String
 from profilesvc.contract.provider.review import ReplyText, Review, ReviewReply
 
 MAX_PAGE_SIZE = 50
+ReviewOrder = Literal["updateTime desc", "rating", "rating desc"]
 
 
 class ReviewListQuery(LocationQuery):
@@ -22,7 +23,7 @@ class ReviewListQuery(LocationQuery):
         Field(max_length=4096, description="`nextPageToken` of the previous page; empty for the first page."),
     ] = None
     orderBy: Annotated[
-        Literal["updateTime desc", "rating", "rating desc"],
+        ReviewOrder,
         Field(description="Must be the same for all pages. Default: last changed first."),
     ] = "updateTime desc"
 

@@ -9,6 +9,8 @@ from profilesvc.contract.json import JsonObject
 from profilesvc.contract.updates import EditStatus
 
 SyncStatus = Literal["success", "skipped", "failed"]
+SyncDirection = Literal["push", "pull"]
+FilterReason = Literal["unknown", "output_only", "immutable", "plan"]
 
 
 class SyncResult(Data):
@@ -38,7 +40,7 @@ class FilteredField(Data):
     """A leaf path that would be dropped, and why."""
 
     field: str
-    reason: Literal["unknown", "output_only", "immutable", "plan"]
+    reason: FilterReason
 
 
 class SyncPreview(Data):
@@ -99,7 +101,7 @@ class SyncHistoryEntry(Data):
     timestamp: UtcTime
     status: SyncStatus
     fieldsUpdated: int
-    direction: Literal["push", "pull"]
+    direction: SyncDirection
 
 
 class SyncHistory(Data):

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from profilesvc.contract.connection import ConnectionState, ReasonHint
 from profilesvc.domain.time import DAY, HOUR, iso
 
 NEXT_HEARTBEAT_SECONDS = 3_600  # what the response to a heartbeat asks for
@@ -12,11 +13,8 @@ ONLINE_FOR = 2 * HOUR
 OFFLINE_AFTER = DAY
 HISTORY = 30 * DAY
 
-State = Literal["online", "idle", "offline"]
-ReasonHint = Literal["never_connected", "was_online", "deactivated", "site_mismatch"]
 
-
-def state(last_heartbeat_at: int | None, now: int) -> State:
+def state(last_heartbeat_at: int | None, now: int) -> ConnectionState:
     """Return `online` for up to two hours after a heartbeat, `offline` from 24 hours on or without one, else `idle`."""
     if last_heartbeat_at is None or now - last_heartbeat_at >= OFFLINE_AFTER:
         return "offline"
@@ -74,7 +72,7 @@ class Span:
 class Period:
     """A time in one state; instants in milliseconds."""
 
-    state: State
+    state: ConnectionState
     from_: int
     to: int
 
@@ -133,9 +131,9 @@ def daily_contacts(runs: Iterable[tuple[str, Span]], now: int, days: int) -> lis
     return [counts[day] for day in range(days)]
 
 
-def _intervals(spans: list[Span], now: int, since: int) -> list[tuple[State, int, int]]:
+def _intervals(spans: list[Span], now: int, since: int) -> list[tuple[ConnectionState, int, int]]:
     """Divide the time from `since` to `now` without gaps. Intervals can be empty or outside of it."""
-    intervals: list[tuple[State, int, int]] = [("offline", since, spans[0].from_ if spans else now)]
+    intervals: list[tuple[ConnectionState, int, int]] = [("offline", since, spans[0].from_ if spans else now)]
     for index, span in enumerate(spans):
         until = spans[index + 1].from_ if index + 1 < len(spans) else now
         idle, offline = min(span.to + ONLINE_FOR, until), min(span.to + OFFLINE_AFTER, until)

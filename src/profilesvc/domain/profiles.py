@@ -5,11 +5,11 @@ null, or an empty message. null clears a field. An empty message has no effect, 
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.format import Message, Writable
 from profilesvc.contract.provider.location import Location
+from profilesvc.contract.sync import FilterReason
 from profilesvc.domain.errors import invalid, invalid_many
 from profilesvc.domain.messages import (
     access_of,
@@ -23,7 +23,6 @@ from profilesvc.domain.messages import (
 
 # The provider accepts nested paths for these two. Every other field is sent whole, merged into its current value.
 _NESTED_MASKS = ("profile", "openInfo")
-FilterReason = Literal["unknown", "output_only", "immutable", "plan"]
 _ADDRESS, _AREA = "storefrontAddress", "serviceArea"
 
 

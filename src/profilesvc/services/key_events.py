@@ -1,11 +1,9 @@
 """Keys as lists and events show them."""
 
-from typing import Literal
-
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import EventType, KeyChanged
-from profilesvc.contract.keys import KeyDetails, KeyEntry
+from profilesvc.contract.keys import KeyDetails, KeyEntry, KeyStatus
 from profilesvc.domain.keys import has_ended
 from profilesvc.domain.time import iso, iso_or_none
 from profilesvc.services import events
@@ -14,7 +12,7 @@ from profilesvc.storage import keys
 from profilesvc.storage.keys import ListedKey, domains_of
 
 
-def _status(row: ListedKey, now: int) -> Literal["active", "deactivated", "revoked"]:
+def _status(row: ListedKey, now: int) -> KeyStatus:
     if has_ended(row.revoked_at, row.expires_at, now):
         return "revoked"
     return "deactivated" if row.hold_reason is not None else "active"

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 
 import orjson
 
+from profilesvc.contract.connection import ConnectionState, ReasonHint
 from profilesvc.contract.keys import KeyEntry
 from profilesvc.domain import connection, profiles
-from profilesvc.domain.connection import Period, ReasonHint, State
+from profilesvc.domain.connection import Period
 from profilesvc.domain.plans import Plan
 from profilesvc.domain.time import DAY, month_start
 from profilesvc.domain.updates import has_flag
@@ -37,7 +38,7 @@ class KeyView:
     """A live key with its connection; instants in milliseconds."""
 
     row: KeyRow
-    state: State
+    state: ConnectionState
     hint: ReasonHint | None
 
 

@@ -1,10 +1,11 @@
 """Queries on syncs: the history, and the lease of a location."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import case, insert, null, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from profilesvc.contract.sync import SyncDirection, SyncStatus
 from profilesvc.database.statements import Executor
 from profilesvc.storage.locations import LocationState, is_kept, is_location
 from profilesvc.storage.tables import locations, syncs
@@ -15,8 +16,8 @@ class SyncRow(NamedTuple):
 
     sync_id: str
     created_at: int
-    status: Literal["success", "failed", "skipped"]
-    direction: Literal["push", "pull"]
+    status: SyncStatus
+    direction: SyncDirection
     fields_updated: int
 
 
