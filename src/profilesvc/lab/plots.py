@@ -124,11 +124,11 @@ class Plots:
         return bars("Opening hours", [(day.capitalize(), drawn) for day, drawn in rows.items()], ticks)
 
     @staticmethod
-    def plot_quota(used: int, limit: int, what: str = "posts of the month") -> View:
-        """Draw how much of a quota is used."""
+    def plot_quota(used: int, limit: int) -> View:
+        """Draw how much of the posts of the month is used."""
         drawn = [Bar(0, used, RED if used >= limit else BLUE, f"{used} used")]
         drawn += [Bar(used, limit, GREY, f"{limit - used} left")] if used < limit else []
-        return bars(f"{used} of {limit} {what}", [(what.split()[0], drawn)], [(0, "0"), (limit, str(limit))])
+        return bars(f"{used} of {limit} posts of the month", [("posts", drawn)], [(0, "0"), (limit, str(limit))])
 
 
 def _clock(time: Mapping[str, int]) -> float:
