@@ -70,6 +70,7 @@ NOT_PLAIN_JSON: list[tuple[str, bytes]] = [
     ("A001 a comment", b'{"a":1/**/}'),
     ("A001 a trailing comma", b'{"a":1,}'),
     ("A001 single quotes", b"{'a':1}"),
+    ("A001 a control character", b'{"a":"\n"}'),
     ("A083 invalid UTF-8", b'{"a":"\xff"}'),
     ("A083 overlong UTF-8", b'{"a":"\xc0\xaf"}'),
     ("A083 a surrogate in UTF-8", b'{"a":"\xed\xa0\x80"}'),
@@ -130,6 +131,7 @@ class TestBodies:
                 response = await clients[caller].request(method, path, content=raw, headers=JSON)
                 details = assert_error(response, 400, "VALIDATION_ERROR")
                 assert details["errors"][0]["in"] == "body", (name, path)
+                assert " at at " not in response.text
         assert await rows(services) == before
 
     async def test_A084_depth_32_is_accepted(self, clients: dict[str, httpx.AsyncClient]) -> None:

@@ -191,6 +191,7 @@ class TestRefresh:
             assert_oauth_error(response, 400, "invalid_grant")
         missing = await http.post(TOKEN, data={"grant_type": "refresh_token"}, headers=basic(plugin))
         assert_oauth_error(missing, 400, "invalid_request")
+        assert missing.json()["error_description"] == "`refresh_token` is required."
         clock.advance(days=30)
         late = await http.post(TOKEN, data=refresh_form(plugin.tokens["refresh_token"]), headers=basic(plugin))
         assert_oauth_error(late, 400, "invalid_grant")

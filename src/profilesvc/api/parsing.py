@@ -73,7 +73,8 @@ def json_object(raw: bytes) -> JsonObject:
     except UnicodeDecodeError:
         raise invalid("body", "", "must be UTF-8") from None
     except json.JSONDecodeError as error:
-        problem = f"is not valid JSON: {error.msg} at line {error.lineno} column {error.colno}"
+        reason = error.msg.removesuffix(" at")  # some reasons of the library end with it
+        problem = f"is not valid JSON: {reason} at line {error.lineno} column {error.colno}"
         raise invalid("body", "", problem) from None
     except RecursionError:
         raise _too_deep() from None

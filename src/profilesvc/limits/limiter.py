@@ -35,7 +35,7 @@ class Limiter:
         }
 
     async def by_address(self) -> None:
-        """Count a request without a bearer token, by the network of the client."""
+        """Count a request to a public endpoint, by the network of the client."""
         if self._windows is not None:
             await self._take("tokens-per-address", current_request().client_network, self._limits.tokens_per_address)
 

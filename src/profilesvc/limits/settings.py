@@ -31,7 +31,7 @@ class LimitSettings(BaseModel):
     """`memory://` counts in each process; `redis://…`, `rediss://…` and `valkey://…` count for all processes.
     `redis+cluster://HOST:PORT,HOST:PORT` counts in a cluster."""
     tokens_per_address: _Rate = Window.of("600/minute burst 200")
-    """Requests without a bearer token, per IPv4 address or IPv6 /64."""
+    """Requests to public endpoints and pages, per IPv4 address or IPv6 /64."""
     tokens_per_client: _Rate = Window.of("120/minute burst 60")
     """Token requests and credential checks, per client id and address."""
     wrong_secrets: _Rate = Window.of("10/15 minutes")

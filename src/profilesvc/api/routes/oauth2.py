@@ -27,7 +27,7 @@ from profilesvc.contract.tokens import (
     TokenExchangeGrant,
     UserToken,
 )
-from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.services import identity, oauth2, tokens
 from profilesvc.services.context import Caller, Services
 
@@ -82,7 +82,7 @@ async def _refresh(services: Services, form: TokenForm, credentials: Credentials
     caller = await client(services, credentials)
     assert caller.key is not None, "a client is a key"
     if form.refresh_token is None:
-        raise ServiceError(INVALID_REQUEST, "form refresh_token: is required")
+        raise invalid("form", "refresh_token", "is required")
     body = RefreshGrant(grant_type="refresh_token", refresh_token=form.refresh_token, client_id=caller.key.client_id)
     with as_oauth_errors(INVALID_GRANT):
         return await tokens.refresh(services, body)
@@ -112,8 +112,10 @@ def grant_types(services: Services) -> list[str]:
 def _scopes(form: TokenForm) -> list[str]:
     """Return the words of a scope (RFC 6749 §3.3)."""
     names = [name for name in (form.scope or "").split(" ") if name]
-    if len(names) > _MAX_SCOPES or not all(SCOPE_TOKEN.match(name) for name in names):
-        raise ServiceError(INVALID_SCOPE, f"scope must be at most {_MAX_SCOPES} words, separated by spaces.")
+    if len(names) > _MAX_SCOPES:
+        raise ServiceError(INVALID_SCOPE, f"scope must have at most {_MAX_SCOPES} words, separated by spaces.")
+    if not all(SCOPE_TOKEN.match(name) for name in names):
+        raise ServiceError(INVALID_SCOPE, "scope must not contain quotes, backslashes or other than printable ASCII.")
     return names
 
 

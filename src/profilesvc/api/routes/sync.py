@@ -70,6 +70,6 @@ async def sync_profile(
 async def list_sync_history(services: Services, location: AllowedLocation, query: SyncHistoryQuery) -> SyncHistory:
     """List past syncs.
 
-    The newest sync is first.
+    The newest sync is first. The pages end after the last 10,000 syncs.
     """
     return await sync.history(services, location, query)
