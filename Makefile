@@ -41,9 +41,9 @@ check: $(DEV) ## check a change in a minute and a half: lint, types, unit tests,
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types quick
 
 # Without tests that take more than a second, those that run the commands of the pages, because these start servers, and
-# test_english.py, which `lint` runs. Each process imports for 5 s.
+# test_english.py, which `lint` runs. Two processes: each imports for 5 s, and `lint` and `types` run beside them.
 quick: $(DEV)
-	$(BIN)/pytest -q $(PARALLEL) --maxprocesses=3 -m 'not postgres and not long and not slow' tests/unit tests/api tests/docs \
+	$(BIN)/pytest -q --numprocesses=2 --dist=worksteal -m 'not postgres and not long and not slow' tests/unit tests/api tests/docs \
 		--deselect tests/docs/test_deploy.py --deselect tests/docs/test_pages.py::test_the_blocks_of_a_page_work_in_its_order \
 		$(filter-out tests/test_english.py,$(wildcard tests/test_*.py))
 

@@ -341,6 +341,7 @@ def redis_cluster() -> Iterator["RedisCluster"]:
 # `make deployed` runs it on PostgreSQL all the same.
 ON_ONE_DATABASE = pytest.mark.parametrize("database", ["sqlite"])
 _POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
+ON_POSTGRES = pytest.mark.parametrize("database", [_POSTGRES])
 
 
 @pytest.fixture(params=[_POSTGRES] if WORKERS else ["sqlite", _POSTGRES])

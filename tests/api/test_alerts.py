@@ -158,6 +158,7 @@ class TestASilentSite:
         assert len(box.subjects) == 3 + 2  # back, and offline again
 
     @pytest.mark.parametrize(("until", "alerts"), [(None, 1), ("2026-01-04T05:00:00Z", 1), ("2026-02-01T00:00:00Z", 0)])
+    @pytest.mark.slow
     async def test_is_reported_when_the_snooze_is_ended(
         self, alice: httpx.AsyncClient, plugin: Site, box: Box, passing: Passing, until: str | None, alerts: int
     ) -> None:

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from sqlalchemy import select
 
-from conftest import Dial
+from conftest import ON_POSTGRES, Dial
 from profilesvc.bootstrap import Runtime, open_services
 from profilesvc.delivery.kinds import open_senders
 from profilesvc.delivery.worker import deliver_due
@@ -66,8 +66,7 @@ async def errors_of(services: list[Services], number: int) -> list[str]:
     return [result.reason for result in results if isinstance(result, ProviderError)]
 
 
-@pytest.mark.parametrize("database", ["postgres"], indirect=True)
-@pytest.mark.postgres
+@ON_POSTGRES
 async def test_ended_login_is_tried_once_by_all_processes(
     browser: Browser, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, services: Services, world: Runtime
 ) -> None:
@@ -125,6 +124,7 @@ async def test_login_that_is_connected_again_is_not_revoked_later(
     assert assert_ok(await alice.get(f"{CONNECTIONS}/{number}"))["state"] == "active"
 
 
+@pytest.mark.slow
 async def test_consent_that_returns_after_the_deletion_of_the_account_is_withdrawn(
     dana: Browser, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, services: Services, clock: FrozenClock
 ) -> None:

@@ -155,6 +155,7 @@ async def test_A081_A093_rejections_before_the_application(http: httpx.AsyncClie
 
 
 @ON_ONE_DATABASE
+@pytest.mark.slow
 async def test_random_forms_and_headers(app: Quart, http: httpx.AsyncClient, plugin: Site) -> None:
     """A thousand requests of pieces that each mean something to a parser."""
     chance = random.Random(6749)

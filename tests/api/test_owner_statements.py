@@ -54,6 +54,7 @@ def spanning(statements: Iterable[str], dialect: str) -> dict[str, set[str]]:
     return {statement: tables for statement, tables in found.items() if tables}
 
 
+@pytest.mark.slow
 async def test_every_statement_of_a_request_names_the_owner(seen: Recorded, services: Services) -> None:
     dialect = services.storage.dialect
     found = spanning({*seen, *prepared(dialect)}, dialect)

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from quart import Quart
 
-from conftest import AsUser, client_of
+from conftest import ON_POSTGRES, AsUser, client_of
 from profilesvc.bootstrap import Runtime, create_app
 from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.domain.time import FrozenClock
@@ -150,8 +150,7 @@ async def test_a_list_that_is_read_during_a_deletion_does_not_report_another_one
 
 
 @pytest.mark.in_process("has two processes of its own")
-@pytest.mark.postgres
-@pytest.mark.parametrize("database", ["postgres"])
+@ON_POSTGRES
 async def test_a_list_read_by_another_process_does_not_bring_the_post_back(
     alice: httpx.AsyncClient, app: Quart, services: Services, settings: Settings, clock: FrozenClock
 ) -> None:
@@ -170,7 +169,7 @@ async def test_a_list_read_by_another_process_does_not_bring_the_post_back(
 
 
 @pytest.mark.in_process("pauses a transaction")
-@pytest.mark.parametrize("database", ["postgres"])
+@ON_POSTGRES
 async def test_a_creation_and_a_reading_at_once_do_not_lock_each_other_out(
     alice: httpx.AsyncClient,
     browser: Browser,

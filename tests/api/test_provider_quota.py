@@ -56,6 +56,7 @@ async def test_other_owner_gets_half_after_a_refusal(
     assert [await read(bob, "locations/211") for _ in range(2)] == [200, 200]
 
 
+@pytest.mark.slow
 async def test_A189_owner_who_updates_much_leaves_updates_for_others(
     alice: httpx.AsyncClient, as_user: AsUser, clock: FrozenClock
 ) -> None:

@@ -101,6 +101,7 @@ async def test_a_statement_without_an_index_is_seen(scans: Scans) -> None:
 
 
 @pytest.mark.in_process("records the statements of the process")
+@pytest.mark.slow
 async def test_no_request_reads_a_whole_table(
     app: Quart,
     services: Services,
@@ -120,6 +121,7 @@ async def test_no_request_reads_a_whole_table(
 
 
 @pytest.mark.in_process("records the statements of the process")
+@pytest.mark.slow
 async def test_no_page_of_the_dashboard_reads_a_whole_table(
     services: Services, as_service: AsService, scans: Scans
 ) -> None:

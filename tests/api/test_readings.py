@@ -143,6 +143,7 @@ class TestAReading:
         assert await reviews.read(services, location) == 1
         assert (await published(services))[120:] == [("review.updated", "8001")]
 
+    @pytest.mark.slow
     async def test_of_several_processes_publishes_each_review_once(
         self, services: Services, emulator: httpx.AsyncClient, clock: FrozenClock, database: str
     ) -> None:

@@ -78,6 +78,7 @@ def assert_by_the_schedule(made: list[int]) -> None:
 
 
 @pytest.mark.parametrize("respond", FAILING.values(), ids=FAILING)
+@pytest.mark.slow
 async def test_A161_the_attempts_follow_the_schedule(
     allowed: Services, local: Transport, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch, respond: Respond | None
 ) -> None:

@@ -70,6 +70,7 @@ def operation(row: str) -> tuple[str, str, str, Any, dict[str, str]]:
     raise AssertionError(f"support/surface.py has no request for {row}")
 
 
+@pytest.mark.slow
 def test_each_operation_accepts_the_tokens_of_its_row(lab: Lab) -> None:
     """Nothing is changed: a request with a duplicate parameter is rejected after its token."""
     key = key_of(lab)

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from sqlalchemy import update
 
-from conftest import Postgres, make_settings
+from conftest import ON_POSTGRES, Postgres, make_settings
 from profilesvc.bootstrap import Runtime, open_services
 from profilesvc.contract.audit import AuditQuery
 from profilesvc.database.engine import Outage
@@ -34,9 +34,8 @@ from support.tokens import PATH as TOKEN
 from support.tokens import grant
 
 pytestmark = [
-    pytest.mark.postgres,
     pytest.mark.in_process("reads the log and moves the clock of the outage"),
-    pytest.mark.parametrize("database", ["postgres"]),
+    ON_POSTGRES,
 ]
 KEYS, POSTS, HEARTBEAT = "/api/v1/developer/credentials", "/api/v1/posts?locationId=111", "/api/v1/api-keys/heartbeat"
 NEW_KEY = {"name": "Lost", "business_id": 10, "assigned_location_id": "locations/111"}

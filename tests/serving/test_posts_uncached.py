@@ -5,14 +5,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from conftest import Postgres
+from conftest import ON_POSTGRES, Postgres
 from profilesvc.domain.time import FrozenClock
 from support.api import Site, assert_error, assert_ok
 
 pytestmark = [
-    pytest.mark.postgres,
     pytest.mark.in_process("moves the clock and changes the database's server"),
-    pytest.mark.parametrize("database", ["postgres"]),
+    ON_POSTGRES,
 ]
 POSTS = "/api/v1/posts?locationId=111"
 # A server that only reads, and one whose synchronous standby does not confirm any commit.

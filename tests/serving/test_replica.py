@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from quart import Quart
 from sqlalchemy import Executable, Result
 
-from conftest import AsService, Postgres, make_settings
+from conftest import ON_POSTGRES, AsService, Postgres, make_settings
 from profilesvc.cli import checks
 from profilesvc.database import replica
 from profilesvc.database.postgres import parsed_url, standby_url
@@ -34,9 +34,8 @@ from support.surface import Record, Surface
 
 pytestmark = [
     on_one_server,
-    pytest.mark.postgres,
     pytest.mark.in_process("stops the standby"),
-    pytest.mark.parametrize("database", ["postgres"]),
+    ON_POSTGRES,
 ]
 LOCATIONS = "/api/v1/external-business/locations"
 _NEVER = re.compile(r"\b(secrets|revocations|families|exchanges|signing_keys|idempotency)\b")

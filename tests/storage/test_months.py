@@ -13,7 +13,7 @@ from sqlalchemy import Connection, inspect, make_url, text
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from conftest import START, Postgres
+from conftest import ON_POSTGRES, START, Postgres
 from profilesvc.contract.audit import AuditQuery
 from profilesvc.database import migrate, nodes
 from profilesvc.database.engine import create_engine
@@ -27,7 +27,7 @@ from support.api import Site
 from support.citus import on_one_server
 from support.partitions import Recorded, recorded
 
-pytestmark = [on_one_server, pytest.mark.postgres, pytest.mark.parametrize("database", ["postgres"])]
+pytestmark = [on_one_server, ON_POSTGRES]
 NOW = parse_iso("2026-11-23T12:00:00Z")
 COMING = ("2026_11", "2026_12", "2027_01")
 LOCATION = "locations/111"

@@ -129,6 +129,7 @@ async def test_unfinished_bodies_of_all_have_bounded_room(shared: Capacity, monk
     await asyncio.wait([reading])
 
 
+@pytest.mark.slow
 async def test_a_body_has_a_least_rate(shared: Capacity, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body, "GRACE_SECONDS", 0.2)
     assert await refused(awaited(never, place(shared)).read(KB)) == "REQUEST_TIMEOUT"
@@ -149,6 +150,7 @@ async def test_no_more_is_collected_than_the_limit(shared: Capacity) -> None:
     assert (await taken_pieces())["more_body"]  # the rest was not asked for
 
 
+@pytest.mark.slow
 async def test_a_form_with_a_file_has_a_rate_of_its_own(shared: Capacity, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slow line has the time that it needs, and a client that only holds the connection has not."""
 

@@ -164,6 +164,7 @@ PLANS = st.sampled_from([plan.syncable for plan in load_catalogue(None).values()
 
 @settings(max_examples=effort(200, 10_000), suppress_health_check=[HealthCheck.too_slow])
 @given(current=CURRENT, body=BODIES, syncable=PLANS)
+@pytest.mark.slow
 def test_a_sync_repairs_every_difference_and_a_second_one_has_nothing_to_do(
     current: Document, body: Document, syncable: tuple[str, ...] | None
 ) -> None:
@@ -182,6 +183,7 @@ def test_a_sync_repairs_every_difference_and_a_second_one_has_nothing_to_do(
 
 @settings(max_examples=effort(200, 10_000), suppress_health_check=[HealthCheck.too_slow])
 @given(current=CURRENT, body=BODIES)
+@pytest.mark.slow
 def test_a_patch_has_only_writable_fields(current: Document, body: Document) -> None:
     checked = profiles.check(profiles.split(body, None)[0])
     patch = profiles.plan_patch(current, checked)

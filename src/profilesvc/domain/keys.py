@@ -68,8 +68,3 @@ def secret_digest(secret: str, pepper: bytes | None) -> str:
 def secret_matches(presented: str, digest: str, pepper: bytes | None) -> bool:
     """Return whether the presented secret is the stored one, in constant time."""
     return hmac.compare_digest(secret_digest(presented, pepper), digest)
-
-
-def has_ended(revoked_at: int | None, expires_at: int | None, now: int) -> bool:
-    """Return whether a key is revoked or has expired. A key that has not ended may have a hold."""
-    return revoked_at is not None or (expires_at is not None and expires_at <= now)

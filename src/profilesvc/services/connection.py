@@ -18,7 +18,6 @@ from profilesvc.contract.connection import (
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain import connection as rules
 from profilesvc.domain.domains import domain_allowed, site_host
-from profilesvc.domain.keys import has_ended
 from profilesvc.domain.request import current_request
 from profilesvc.domain.time import iso_or_none
 from profilesvc.services import origins
@@ -27,7 +26,7 @@ from profilesvc.services.context import Caller, Prefetch, Services, deactivated
 from profilesvc.services.tokens import verify_secret
 from profilesvc.storage import connection, keys, locations, users
 from profilesvc.storage.connection import Beat, Watched
-from profilesvc.storage.keys import KeyState
+from profilesvc.storage.keys import KeyState, has_ended
 
 _ADDRESS_ORDER = ("locality", "administrativeArea", "postalCode")
 

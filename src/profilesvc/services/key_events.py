@@ -4,12 +4,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import EventType, KeyChanged
 from profilesvc.contract.keys import KeyDetails, KeyEntry, KeyStatus
-from profilesvc.domain.keys import has_ended
 from profilesvc.domain.time import iso, iso_or_none
 from profilesvc.services import events
 from profilesvc.services.context import Services
 from profilesvc.storage import keys
-from profilesvc.storage.keys import ListedKey, domains_of
+from profilesvc.storage.keys import ListedKey, domains_of, has_ended
 
 
 def _status(row: ListedKey, now: int) -> KeyStatus:

@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.common import DeactivationReason
 from profilesvc.database.statements import Executor, Prefetch, Prepared, Row, fetch, fetch_one, separated
-from profilesvc.domain.keys import Hold, has_ended
+from profilesvc.domain.keys import Hold
 from profilesvc.storage import domains, signing_keys
 from profilesvc.storage.domains import Entry
 from profilesvc.storage.revocations import NO_TOKEN, TokenIds, any_of
@@ -40,6 +40,11 @@ def owner_of(client_id: str) -> int:
     found = _OWNER.match(client_id)
     owner = _NOBODY if found is None else int(found[1])
     return owner if owner < 2**63 else _NOBODY
+
+
+def has_ended(revoked_at: int | None, expires_at: int | None, now: int) -> bool:
+    """Return whether a key is revoked or has expired. A key that has not ended may have a hold."""
+    return revoked_at is not None or (expires_at is not None and expires_at <= now)
 
 
 class KeyState(NamedTuple):
