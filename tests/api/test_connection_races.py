@@ -7,9 +7,11 @@ from typing import Any
 import httpx
 import pytest
 
+from conftest import ON_POSTGRES
 from profilesvc.domain.time import FrozenClock
 from profilesvc.services import locations, provider_connections
 from profilesvc.services.context import Services
+from profilesvc.storage import idempotency
 from profilesvc.storage.tables import metadata
 from support.api import ALICE, assert_error, assert_ok
 from support.consent import (
@@ -105,6 +107,39 @@ async def test_requests_that_overlap_the_disconnect_store_nothing(
             for table in ("posts", "syncs"):
                 rows = await session.execute(metadata.tables[table].select())
                 assert BAKERY not in {row.location_name for row in rows}, (method, table)
+
+
+@ON_POSTGRES
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/v1/sync/411", {"title": "Roy Bakery and Sons"}),
+        (f"/api/v1/posts?locationId={BAKERY}", {"summary": "Bread", "topicType": "STANDARD"}),
+    ],
+)
+async def test_disconnect_waits_for_a_request_that_stores_its_response(
+    browser: Browser,
+    alice: httpx.AsyncClient,
+    emulator: httpx.AsyncClient,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    body: dict[str, str],
+) -> None:
+    await add_dana(emulator)
+    number = await connected(browser, alice)
+    await imported(alice, number, locations=[BAKERY], business_name="Roy")
+    assert_ok(await alice.patch(f"/api/v1/external-business/{BAKERY}/sync", json={"syncEnabled": True}))
+    finish, ending = idempotency.finish, list[asyncio.Task[httpx.Response]]()
+
+    async def finish_and_wait(*args: Any) -> bool:
+        is_ours = await finish(*args)
+        ending.append(asyncio.create_task(alice.delete(f"{CONNECTIONS}/{number}")))
+        await asyncio.wait(ending, timeout=0.3)
+        return is_ours
+
+    monkeypatch.setattr(idempotency, "finish", finish_and_wait)
+    assert (await alice.post(path, json=body, headers={"Idempotency-Key": "one"})).is_success
+    assert_ok(await ending[0])
 
 
 async def test_login_that_is_connected_again_is_not_withdrawn(

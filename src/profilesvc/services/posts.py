@@ -139,11 +139,11 @@ async def _create(services: Services, location: AllowedLocation, post: JsonObjec
         raise provider_failure(error) from error
     response = created.document.encode()
     async with services.storage.write() as session:
+        if claim is not None:
+            await claim.finish(session, _CREATED, response)
         await require_kept(session, location)
         await posts.put(session, location.owner_id, location.name, created, now)
         events.publish(services, session, location.owner_id, event("post.created", location, created.document))
-        if claim is not None:
-            await claim.finish(session, _CREATED, response)
     if existing is None:
         services.metrics.post_created()
     return Rendered(response)

@@ -164,11 +164,14 @@ async def forget(session: AsyncSession, owner_id: int, names: Sequence[str], now
     apart = {"posts_read_at": None, "business_id": None, "assigned_at": None, "disconnected_at": now}
     ended = {"sync_lease": None, "sync_lease_until": None}
     is_location = locations.c.owner_id == owner_id, locations.c.name.in_(names)
-    # First, so that it waits for requests that store something of these locations; later ones store nothing.
+    # In the order of the requests that store something of these locations: two orders could deadlock. This waits for
+    # them, and later ones store nothing.
+    is_of_locations = idempotency.c.owner_id == owner_id, idempotency.c.location_name.in_(names)
+    await session.execute(delete(idempotency).where(*is_of_locations))
     await session.execute(update(locations).where(*is_location).values(**empty, **state, **apart, **ended))
     of_locations = {
         table: (table.c.owner_id == owner_id, table.c.location_name.in_(names))
-        for table in (posts, syncs, readings, mirrors, drafts, idempotency)
+        for table in (posts, syncs, readings, mirrors, drafts)
     }
     for table, conditions in of_locations.items():
         await session.execute(delete(table).where(*conditions))
