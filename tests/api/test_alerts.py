@@ -581,6 +581,23 @@ class TestAddresses:
         assert_ok(await alice.patch(path, json={"enabled": False}))
         assert assert_ok(await alice.patch(path, json={"enabled": True}))["status"] == "active"
 
+    async def test_that_unsubscribed_get_nothing_of_before_while_they_are_unconfirmed(
+        self, alice: httpx.AsyncClient, http: httpx.AsyncClient, plugin: Site, box: Box, passing: Passing
+    ) -> None:
+        """The digest of the day waits when the reader unsubscribes, and the owner enables the address again."""
+        made = await add(alice, address=TEAM, immediate=["key.created"], daily=["key.rolled"], digest_at="06:00")
+        await box.deliver()
+        assert (await http.post(confirmation_of(box))).status_code == 200
+        assert_ok(await alice.post(KEYS, json={"name": "x", "business_id": 10, "assigned_location_id": "111"}), 201)
+        assert_ok(await alice.post(f"{KEYS}/{plugin.key['client_id']}/roll", json={}))
+        await box.deliver()
+        assert (await http.post(box.messages[-1]["List-Unsubscribe"].strip("<>"))).status_code == 200
+        before = len(box.messages)
+        changed = assert_ok(await alice.patch(f"{ALERTS}/{made['id']}", json={"enabled": True}))
+        assert changed["status"] == "unconfirmed"
+        await passing(hours=4)
+        assert box.subjects[before:] == ["Confirm this address to receive alerts about your sites"]
+
     async def test_a_link_that_is_sent_again_is_valid_for_three_days(
         self, alice: httpx.AsyncClient, http: httpx.AsyncClient, box: Box, clock: FrozenClock
     ) -> None:

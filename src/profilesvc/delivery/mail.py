@@ -97,6 +97,8 @@ async def _when(services: Services, settings: AlertSettings, due: Due) -> When |
     when: When = "now"
     if event is None or due.channel.kind == "notice":
         return "now"
+    if due.channel.confirmed_at is None:
+        return Skipped("the address is not confirmed")
     if event.data.get("location_id", event.data.get("key", {}).get("assigned_location_id")) in settings.muted_locations:
         return Skipped("alerts of the location are switched off")
     is_answer = event.type == "connection.online" and event.type not in (*settings.immediate, *settings.daily)
