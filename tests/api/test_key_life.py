@@ -8,9 +8,10 @@ import pytest
 from conftest import AsService
 from profilesvc.domain.time import FrozenClock, iso
 from profilesvc.operations import operator
-from profilesvc.services import holds
+from profilesvc.services import audit, holds
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
+from profilesvc.storage import keys
 from support.api import ALICE, Site, assert_error, assert_ok
 from support.keys import KEYS, listed, path, refusal
 from support.tokens import LOCATIONS, assert_bad_credentials, assert_bad_refresh, grant, refresh
@@ -120,6 +121,18 @@ class TestOperator:
         assert sorted(paid.lifted) == sorted([*both, new["client_id"]])
         assert_ok(await first.http.get(LOCATIONS))
         assert (await refusal(holds.billing_event(services, "no@example.com", True, 1)))[0] == "NOT_FOUND"
+
+    async def test_a_billing_event_and_a_change_of_a_key_do_not_deadlock(
+        self, plugin: Site, services: Services
+    ) -> None:
+        """The one locks the user and then the key; the other the key, and its audit event refers to the user."""
+        async with services.storage.write() as session:
+            key = await keys.locked(session, plugin.key["client_id"], 1)
+            assert key is not None
+            billing = asyncio.create_task(holds.billing_event(services, ALICE, False, 7))
+            await asyncio.sleep(0.5)
+            await audit.record(services, session, "key.rolled", key.owner_id, key.id)
+        assert (await billing).held == [plugin.key["client_id"]]
 
     async def test_A122_a_security_concern_is_lifted_only_with_a_new_secret(
         self, alice: httpx.AsyncClient, plugin: Site, services: Services, http: httpx.AsyncClient

@@ -54,8 +54,13 @@ async def token_user(session: Executor, owner_id: int, ids: TokenIds, prefetch: 
 
 
 async def lock_user(session: AsyncSession, owner_id: int) -> UserState:
-    """Lock an existing user until the transaction ends, so that plan and limits do not change, and return the user."""
-    return UserState._make((await session.execute(USER.where(users.c.id == owner_id).with_for_update())).one())
+    """Lock an existing user until the transaction ends, so that plan and limits do not change, and return the user.
+
+    Rows that refer to the user can be added meanwhile, such as audit events: this transaction may wait for a key that
+    another one has locked, and that one adds an event.
+    """
+    locked = USER.where(users.c.id == owner_id).with_for_update(key_share=True)
+    return UserState._make((await session.execute(locked)).one())
 
 
 async def user_by_email(session: Executor, email: str) -> UserState | None:
