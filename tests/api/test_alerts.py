@@ -1,5 +1,6 @@
 """E-mail alerts: who receives what and when, and the addresses."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
@@ -489,6 +490,22 @@ class TestAddresses:
         async with services.storage.read() as session:
             found = await channels.find(session, row.owner_id, row.id, ["email"])
         assert found is None if change == "deleted" else found is not None and found.confirmed_at is None
+
+    @pytest.mark.parametrize("change", ["test", "enable"])
+    async def test_a_message_that_is_requested_while_the_address_is_deleted_is_not_found(
+        self, alice: httpx.AsyncClient, box: Box, services: Services, change: str
+    ) -> None:
+        made = await add(alice, address=TEAM)
+        path = f"{ALERTS}/{made['id']}"
+        if change == "enable":
+            await box.deliver()
+            await alerts.unsubscribe(services, await alerts.to_confirm(services, confirmation_of(box).split("/")[-1]))
+        async with services.storage.write() as session:
+            await channels.remove(session, 1, made["id"])
+            call = alice.post(f"{path}/test") if change == "test" else alice.patch(path, json={"enabled": True})
+            requesting = asyncio.create_task(call)
+            await asyncio.sleep(0.5)
+        assert_error(await requesting, 404, "NOT_FOUND")
 
     async def test_a_link_ends_after_three_days(
         self, alice: httpx.AsyncClient, http: httpx.AsyncClient, box: Box, clock: FrozenClock

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from profilesvc.contract.events import QuotaWarning
 from profilesvc.delivery.senders import (
@@ -282,6 +282,24 @@ async def test_two_workers_at_once_claim_nothing_twice(services: Services) -> No
     while any(await asyncio.gather(*(worker.run_round() for worker in workers))):
         await asyncio.gather(*(worker.settle() for worker in workers))
     assert len({due.id for [due] in sending.sent}) == len(sending.sent) == 40
+
+
+async def test_a_deletion_does_not_deadlock_with_a_claim(services: Services) -> None:
+    """A claim locks the channel before its deliveries."""
+    number = await channel(services)
+    await happen(services)
+
+    async def remove() -> None:
+        async with services.storage.write() as session:
+            await channels.remove(session, 1, number)
+
+    async with services.storage.write() as session:
+        await session.execute(select(tables.channels.c.id).with_for_update(key_share=True))
+        removing = asyncio.create_task(remove())
+        await asyncio.sleep(0.5)
+        await session.execute(update(tables.deliveries).values(tries=1))
+    await removing
+    assert await rows(services) == []
 
 
 async def test_a_killed_process_costs_a_repeat(services: Services, clock: FrozenClock) -> None:

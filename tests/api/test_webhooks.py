@@ -1,15 +1,21 @@
 """Webhooks by the API: what is refused and why, the plan's limit, secrets, foreign ids, recover."""
 
+import asyncio
 from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from conftest import AsUser, Change
+from profilesvc.contract.events import QuotaWarning
+from profilesvc.database.engine import at_the_end
 from profilesvc.domain import webhooks as rules
 from profilesvc.domain.time import DAY, FrozenClock, iso
+from profilesvc.services import events
 from profilesvc.services.context import Services
-from support.api import BOB, assert_error, assert_ok
+from profilesvc.storage import channels
+from support.api import BOB, Site, assert_error, assert_ok
 from support.webhook_urls import PRIVATE, REFUSED
 
 WEBHOOKS = "/api/v1/webhooks"
@@ -142,3 +148,40 @@ async def test_a_disabled_webhook_is_enabled_and_recovers(
     assert assert_ok(await alice.post(f"{path}/recover", json={"since": since}))["queued"] == 0
     [queued] = assert_ok(await alice.get(f"{path}/deliveries"))["deliveries"]
     assert (queued["state"], queued["event"]["type"], queued["attempts"]) == ("pending", "key.created", [])
+
+
+@pytest.mark.in_process("leaves a transaction open")
+@pytest.mark.parametrize("action", ["roll", "test", "recover"])
+async def test_a_request_that_queues_for_a_webhook_waits_for_its_deletion(
+    alice: httpx.AsyncClient, plugin: Site, services: Services, action: str
+) -> None:
+    """An event, or the request of its owner. Only the second one needs the webhook."""
+    made, body = await create(alice), {"since": iso(services.clock.now())} if action == "recover" else {}
+    of_key = f"/api/v1/developer/credentials/{plugin.key['client_id']}/roll"
+    path, status = (of_key, 200) if action == "roll" else (f"{WEBHOOKS}/{made['id']}/{action}", 404)
+    async with services.storage.write() as session:
+        await channels.remove(session, 1, made["id"])
+        queuing = asyncio.create_task(alice.post(path, json=body))
+        await asyncio.sleep(0.5)
+    assert (await queuing).status_code == status
+
+
+@pytest.mark.in_process("leaves a transaction open")
+async def test_a_deletion_waits_for_an_event_that_is_queued(alice: httpx.AsyncClient, services: Services) -> None:
+    made, is_queued = await create(alice), asyncio.Event()
+
+    async def pause(_session: AsyncSession) -> None:
+        is_queued.set()
+        await asyncio.sleep(0.5)
+
+    async def happen() -> None:
+        warned = QuotaWarning(used=8, limit=10, month="2026-01")
+        async with services.storage.write() as session:
+            events.publish(services, session, 1, events.new("quota.warning", warned))
+            at_the_end(session, pause)
+
+    happening = asyncio.create_task(happen())
+    await is_queued.wait()
+    assert_ok(await alice.delete(f"{WEBHOOKS}/{made['id']}"))
+    await happening
+    assert assert_ok(await alice.get(WEBHOOKS))["webhooks"] == []

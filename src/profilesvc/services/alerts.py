@@ -137,7 +137,7 @@ async def change(services: Services, caller: Caller, alert_id: str, body: AlertC
             await _count_mail(services, caller, row.target, is_link=True)
     async with services.storage.write() as session:
         user = await users.lock_user(session, caller.owner_id)
-        row = await _own(session, caller, alert_id)
+        row = await _own(session, caller, alert_id, locked=True)
         sent = {name: getattr(body, name) for name in body.model_fields_set - {"enabled"}}
         fields = {name: value for name, value in sent.items() if value is not None or name == "quiet_time"}
         values: dict[str, object] = dict(_columns(settings_of(row).model_copy(update=fields)))
@@ -197,7 +197,7 @@ async def test(services: Services, caller: Caller, alert_id: str) -> AlertTested
         row = await _own(session, caller, alert_id)
     await _count_mail(services, caller, row.target, is_link=row.confirmed_at is None)
     async with services.storage.write() as session:
-        row = await _own(session, caller, alert_id)
+        row = await _own(session, caller, alert_id, locked=True)
         if row.disabled_at is not None:
             raise ServiceError(CONFLICT, "The address is disabled. Enable it first.")
         await deliveries.add(session, caller.owner_id, row.id, None, services.clock.now())
@@ -314,8 +314,8 @@ def _columns(settings: AlertSettings) -> dict[str, str]:
     return {"types": stored, "settings": settings.model_dump_json(by_alias=True)}
 
 
-async def _own(session: Executor, caller: Caller, alert_id: str) -> Channel:
-    row = await channels.find(session, caller.owner_id, number_of(alert_id), KINDS)
+async def _own(session: Executor, caller: Caller, alert_id: str, *, locked: bool = False) -> Channel:
+    row = await channels.find(session, caller.owner_id, number_of(alert_id), KINDS, locked=locked)
     if row is None:
         raise missing("alert")
     return row

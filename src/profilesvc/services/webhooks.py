@@ -287,15 +287,16 @@ def _number(text: str) -> int:
     return number
 
 
-async def _own(session: Executor, caller: Caller, number: int) -> Channel:
-    channel = await channels.find(session, caller.owner_id, number, KINDS)
+async def _own(session: Executor, caller: Caller, number: int, *, locked: bool = False) -> Channel:
+    channel = await channels.find(session, caller.owner_id, number, KINDS, locked=locked)
     if channel is None:
         raise missing("webhook")
     return channel
 
 
 async def _enabled(session: AsyncSession, caller: Caller, number: int) -> Channel:
-    channel = await _own(session, caller, number)
+    """Return a webhook to which deliveries can be added."""
+    channel = await _own(session, caller, number, locked=True)
     if channel.disabled_at is not None:
         raise ServiceError(CONFLICT, "The webhook is disabled. Enable it first.")
     return channel

@@ -63,9 +63,13 @@ async def of_all_owners(session: Executor, kinds: Collection[str]) -> list[Chann
     return [Channel._make(row) for row in await session.execute(query)]
 
 
-async def find(session: Executor, owner_id: int, number: int, kinds: Collection[str]) -> Channel | None:
-    """Return a channel of an owner."""
+async def find(
+    session: Executor, owner_id: int, number: int, kinds: Collection[str], *, locked: bool = False
+) -> Channel | None:
+    """Return a channel of an owner; with `locked` it is not deleted before this transaction ends."""
     query = select(*COLUMNS).where(channels.c.owner_id == owner_id, channels.c.id == number, channels.c.kind.in_(kinds))
+    if locked:
+        query = query.with_for_update(read=True, key_share=True)
     row = (await session.execute(query)).first()
     return None if row is None else Channel._make(row)
 
@@ -164,7 +168,12 @@ async def put_notice(session: AsyncSession, owner_id: int, email: str, types: st
 
 
 async def remove(session: AsyncSession, owner_id: int, number: int) -> None:
-    """Delete a channel with its deliveries."""
+    """Delete a channel with its deliveries.
+
+    It is locked first, so that no process queues or claims a delivery of it meanwhile.
+    """
+    channel = channels.c.owner_id == owner_id, channels.c.id == number
+    await session.execute(select(channels.c.id).where(*channel).with_for_update())
     of_channel = deliveries.c.owner_id == owner_id, deliveries.c.channel_id == number
     await session.execute(delete(deliveries).where(*of_channel))
-    await session.execute(delete(channels).where(channels.c.owner_id == owner_id, channels.c.id == number))
+    await session.execute(delete(channels).where(*channel))

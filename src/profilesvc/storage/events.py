@@ -75,6 +75,7 @@ async def _append(session: AsyncSession, owner_id: int, new: list[tuple[NewEvent
             receives,
         )
         .order_by(events.c.id, channels.c.id)
+        .with_for_update(read=True, key_share=True, of=channels)  # none is deleted before its deliveries are stored
     )
     columns = ["owner_id", "channel_id", "event_id", "created_at", "next_at", "state"]
     await session.execute(insert(deliveries).from_select(columns, due))
