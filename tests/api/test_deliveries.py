@@ -348,6 +348,16 @@ async def test_mail_of_an_address_is_sent_together_and_may_be_postponed(services
     assert {row["state"] for row in await rows(services)} == {"delivered"}
 
 
+async def test_mail_of_two_addresses_of_an_owner_is_sent_together_for_each(services: Services) -> None:
+    await channel(services, "email", "a@example.com")
+    await channel(services, "email", "b@example.com")
+    await happen(services, 4)
+    sending = Sending(delivered)
+    await round_of(Worker(services, {"email": sending}))
+    assert [len(due) for due in sending.sent] == [4, 4]
+    assert all(len({each.channel.target for each in due}) == 1 for due in sending.sent)
+
+
 async def test_a_sender_that_raises_or_skips(services: Services, caplog: pytest.LogCaptureFixture) -> None:
     async def broken(_services: Services, _due: list[Due]) -> Outcome:
         raise ZeroDivisionError

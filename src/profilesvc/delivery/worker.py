@@ -6,7 +6,6 @@ never a loss (docs/events.md).
 
 import asyncio
 import contextlib
-import itertools
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -197,9 +196,11 @@ class Worker:
 
 def _batches(claimed: list[Claimed]) -> list[list[Claimed]]:
     """Return the deliveries of each e-mail address together, and all others one by one."""
-    one_by_one = [[each] for each in claimed if each.channel.kind != "email"]
-    mails = [each for each in claimed if each.channel.kind == "email"]
-    return one_by_one + [list(group) for _, group in itertools.groupby(mails, key=lambda each: each.channel.id)]
+    batches: dict[tuple[int, ...], list[Claimed]] = {}
+    for each in claimed:
+        own = () if each.channel.kind == "email" else (each.id,)
+        batches.setdefault((each.owner_id, each.channel.id, *own), []).append(each)
+    return list(batches.values())
 
 
 def _by_outcome(
