@@ -412,6 +412,25 @@ async def test_an_outage_of_the_mail_server_disables_no_address(
     assert (row.disabled_at, row.failing_since is None) == (None, False)
 
 
+async def test_a_digest_is_one_message_after_an_outage_of_the_mail_server(
+    alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock, box: Box
+) -> None:
+    await add(alice, immediate=[], daily=["key.rolled"], digest_at="06:00")
+    for _ in range(9):
+        assert_ok(await alice.post(f"{KEYS}/{plugin.key['client_id']}/roll", json={"overlap_seconds": 0}))
+    await box.deliver()
+    clock.advance(hours=3)
+    broken = Worker(services, {"email": MailSender(BrokenMailer(services.settings))})
+    for _ in range(2):
+        await broken.run_round()
+        await broken.settle()
+        clock.advance(seconds=6)
+    for _ in range(360):
+        clock.advance(seconds=1)
+        await box.deliver()
+    assert box.subjects == ["Daily digest: 9 events"]
+
+
 class SlowMailer(Mailer):
     """Takes eight seconds for a message, while other processes look for work."""
 

@@ -147,7 +147,10 @@ class Worker:
         now = self._services.clock.now()
         disabled = await self._judge_channel(batch[0], outcome, now)
         self._services.metrics.delivery(batch[0].channel.kind, type(outcome).__name__.lower())
-        ended = [self._finish(each, outcome, now, final=disabled) for each in batch]
+        chance = 0.0
+        if isinstance(outcome, Retry):  # one for all, because the deliveries of a digest are repeated together
+            chance = int.from_bytes(self._services.entropy.token_bytes(_CHANCE_BYTES)) / 256**_CHANCE_BYTES
+        ended = [_finish(each, outcome, now, chance, final=disabled) for each in batch]
         await asyncio.gather(*(self._finished.add(each) for each in ended))
 
     async def _judge_channel(self, claimed: Claimed, outcome: Outcome, now: int) -> bool:
@@ -171,27 +174,22 @@ class Worker:
             log.warning("channel %d of owner %d is disabled: %s", channel.id, channel.owner_id, reason)
         return is_disabled
 
-    def _finish(self, claimed: Claimed, outcome: Outcome, now: int, *, final: bool) -> Finished:
-        tries, attempts, next_at = claimed.tries, claimed.attempts, None
-        state: deliveries.State = "failed"
-        if isinstance(outcome, Postponed):
-            state, next_at = "pending", outcome.until
-        elif isinstance(outcome, Skipped):
-            state, attempts = "skipped", _with(attempts, Attempt(now, error=outcome.reason))
-        else:
-            tries, attempts = tries + 1, _with(attempts, outcome.attempt)
-            if isinstance(outcome, Delivered):
-                state = "delivered"
-            elif isinstance(outcome, Retry) and not final and (wait := self._wait(tries)) is not None:
-                state, next_at = "pending", max(now + wait, min(outcome.not_before, now + webhooks.MAX_WAIT))
-        finished_at = None if state == "pending" else now
-        return Finished(
-            claimed.owner_id, claimed.id, claimed.claimed_until, state, next_at, tries, attempts, finished_at
-        )
 
-    def _wait(self, tries: int) -> int | None:
-        chance = int.from_bytes(self._services.entropy.token_bytes(_CHANCE_BYTES)) / 256**_CHANCE_BYTES
-        return webhooks.next_wait(tries, chance)
+def _finish(claimed: Claimed, outcome: Outcome, now: int, chance: float, *, final: bool) -> Finished:
+    tries, attempts, next_at = claimed.tries, claimed.attempts, None
+    state: deliveries.State = "failed"
+    if isinstance(outcome, Postponed):
+        state, next_at = "pending", outcome.until
+    elif isinstance(outcome, Skipped):
+        state, attempts = "skipped", _with(attempts, Attempt(now, error=outcome.reason))
+    else:
+        tries, attempts = tries + 1, _with(attempts, outcome.attempt)
+        if isinstance(outcome, Delivered):
+            state = "delivered"
+        elif isinstance(outcome, Retry) and not final and (wait := webhooks.next_wait(tries, chance)) is not None:
+            state, next_at = "pending", max(now + wait, min(outcome.not_before, now + webhooks.MAX_WAIT))
+    finished_at = None if state == "pending" else now
+    return Finished(claimed.owner_id, claimed.id, claimed.claimed_until, state, next_at, tries, attempts, finished_at)
 
 
 def _batches(claimed: list[Claimed]) -> list[list[Claimed]]:
