@@ -29,7 +29,7 @@ from support.effort import effort
 pytestmark = pytest.mark.in_process("runs the worker itself and reads the files of the messages")
 ALERTS, KEYS, BEAT = "/api/v1/alerts", "/api/v1/developer/credentials", "/api/v1/api-keys/heartbeat"
 TEAM = "team@harbour.example.com"
-DAYS = effort(40, 100)  # more than the 30 for which events and deliveries are stored
+DAYS = effort(40, 80)  # more than the 30 for which events and deliveries are stored, less than a token is valid
 Passing = Callable[..., Awaitable[None]]
 Days = Callable[[int], Awaitable[None]]
 
@@ -200,13 +200,32 @@ class TestASilentSite:
             await beat(plugin)
         await passing(hours=23)
         assert len(box.subjects) == (0 if is_back else 1)
+        if not is_back:
+            await days(2)
+            await beat(plugin)
+            await passing(hours=1)
+            assert box.subjects[1:] == ["It is connected again"]
+
+    @pytest.mark.slow
+    async def test_is_reported_as_back_after_months(
+        self, alice: httpx.AsyncClient, plugin: Site, box: Box, clock: FrozenClock, passing: Passing, days: Days
+    ) -> None:
+        """Longer than twice the time for which events and deliveries are stored."""
+        await add(alice)
+        await beat(plugin)
+        await days(65)
+        assert len(box.subjects) == 1
+        clock.advance(hours=1)
+        await beat(plugin)
+        await passing(hours=1)
+        assert box.subjects[1:] == ["It is connected again"]
 
     @pytest.mark.slow
     @ON_ONE_DATABASE
     async def test_is_repeated_daily_for_months(
         self, alice: httpx.AsyncClient, plugin: Site, box: Box, services: Services, days: Days
     ) -> None:
-        """A webhook does not receive the event again."""
+        """A webhook does not receive the event again, and old deliveries are deleted."""
         await add(alice, reminders=True)
         assert_ok(await alice.post("/api/v1/webhooks", json={"url": "https://hooks.example.com/x"}), 201)
         await beat(plugin)
@@ -216,7 +235,29 @@ class TestASilentSite:
             tables.deliveries, tables.deliveries.c.channel_id == tables.channels.c.id
         )
         async with services.storage.read() as session:
-            assert set((await session.execute(kinds)).scalars()) == {"email"}, "the others are older than 30 days"
+            stored = list((await session.execute(kinds)).scalars())
+        assert set(stored) == {"email"}, "the others are older than 30 days"
+        assert len(stored) <= 32
+
+    @pytest.mark.slow
+    @ON_ONE_DATABASE
+    async def test_is_repeated_also_if_its_event_is_written_again_while_a_message_is_sent(
+        self, alice: httpx.AsyncClient, plugin: Site, box: Box, services: Services, clock: FrozenClock
+    ) -> None:
+        class Tidying(Mailer):
+            async def send(self, message: EmailMessage, address: str, name: str) -> None:
+                await super().send(message, address, name)
+                await housekeeping.run_round(services)
+
+        await add(alice, reminders=True)
+        await beat(plugin)
+        worker = Worker(services, {"email": MailSender(Tidying(services.settings))})
+        for _ in range(DAYS):
+            clock.advance(days=1)
+            await sweep.catch_up(services)
+            await worker.run_round()
+            await worker.settle()
+        assert [subject.startswith("Still: ") for subject in box.subjects] == [False, *[True] * (DAYS - 1)]
 
     @pytest.mark.parametrize("change", ["revoked", "deactivated", "expired"])
     async def test_is_not_repeated_for_a_key_that_does_not_work(

@@ -55,7 +55,7 @@ async def _delete_old(services: Services) -> None:
     """Drop the partitions of old months and create those of coming ones; delete other old rows one by one."""
     now = services.clock.now()
     limits = {what: month_start(now - kept) if what in MONTHLY else now - kept for what, kept in KEPT.items()}
-    await _write_events_again(services, now)
+    await _write_events_again(services, now, limits["deliveries"])
     with services.storage.raising_unavailable():
         problems = await partitions.renew(services.storage.engine, now, before=limits)
     for problem in problems:
@@ -68,13 +68,10 @@ async def _delete_old(services: Services) -> None:
                 more = await housekeeping.prune(session, what, before)
 
 
-async def _write_events_again(services: Services, now: int) -> None:
-    """Write events again that are soon deleted and that alerts wait for: of a snoozed key, or for reminders.
-
-    It is a day early, so that the next rounds find a reminder that was queued at the same time.
-    """
+async def _write_events_again(services: Services, now: int, before: int) -> None:
+    """Write events of silent sites again whose deliveries are deleted next, if an alert by e-mail was sent or waits."""
     async with services.storage.read() as session:
-        found = await stored_events.waited_for(session, month_start(now + DAY - events.KEPT), now)
+        found = await stored_events.of_silent_sites(session, before)
     for owner_id, number in found:
         services.storage.renew()
         async with services.storage.write() as session:

@@ -21,12 +21,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from profilesvc.contract.alerts import DOWN
 from profilesvc.contract.events import EventType
 from profilesvc.database.statements import Executor, Prepared, PreparedWrite, fetch
 from profilesvc.database.writers import Executions, Transaction
 from profilesvc.storage import channels as stored
 from profilesvc.storage.channels import Channel
-from profilesvc.storage.events import StoredPublishedEvent
+from profilesvc.storage.events import STATES, StoredPublishedEvent
 from profilesvc.storage.keys import live
 from profilesvc.storage.tables import OWNER, channels, deliveries, events, holds, keys, users, watches
 
@@ -352,7 +353,7 @@ async def told(session: Executor, owner_id: int, channel_id: int, event_id: int,
         .where(
             events.c.owner_id == owner_id,
             events.c.key_id == key_id,
-            events.c.type.in_(_STATES),
+            events.c.type.in_(STATES),
             deliveries.c.owner_id == owner_id,
             deliveries.c.channel_id == channel_id,
             deliveries.c.state == "delivered",
@@ -367,17 +368,20 @@ async def told(session: Executor, owner_id: int, channel_id: int, event_id: int,
 async def add_reminder(
     session: AsyncSession, owner_id: int, channel_id: int, event_id: int, besides: int, at: int
 ) -> None:
-    """Queue an event again for a later time, unless another delivery of it than `besides` is pending."""
+    """Queue an event again for a later time, unless another delivery of it than `besides` is pending.
+
+    It has a new number if it was written again while the message was sent.
+    """
+    key_id = select(events.c.key_id).where(events.c.owner_id == owner_id, events.c.id == event_id).scalar_subquery()
+    of_key = select(func.max(events.c.id)).where(events.c.owner_id == owner_id, events.c.key_id == key_id)
+    number = (await session.execute(of_key.where(events.c.type.in_(DOWN)))).scalar_one() or event_id
     pending = select(deliveries.c.id).where(
         deliveries.c.owner_id == owner_id,
         deliveries.c.channel_id == channel_id,
-        deliveries.c.event_id == event_id,
+        deliveries.c.event_id == number,
         deliveries.c.id != besides,
         deliveries.c.state == "pending",
     )
     if (await session.execute(pending)).first() is None:
-        row = {"owner_id": owner_id, "channel_id": channel_id, "event_id": event_id, "created_at": at}
+        row = {"owner_id": owner_id, "channel_id": channel_id, "event_id": number, "created_at": at}
         await session.execute(insert(deliveries).values(**row, next_at=at, state="pending"))
-
-
-_STATES = ("connection.online", "connection.offline", "connection.never_connected")

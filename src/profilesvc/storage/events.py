@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from sqlalchemy import BigInteger, String, and_, func, insert, literal, or_, select, update
+from sqlalchemy import BigInteger, String, and_, exists, func, insert, literal, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import EventType
@@ -12,6 +12,7 @@ from profilesvc.database.statements import Executor, insert_into
 from profilesvc.domain.connection import DOWN
 from profilesvc.storage.tables import channels, deliveries, event_heads, events, keys, locations, watches
 
+STATES: tuple[EventType, ...] = ("connection.online", "connection.offline", "connection.never_connected")
 _PENDING = "profilesvc.events"  # in `session.info`
 
 
@@ -91,36 +92,48 @@ async def _numbers(session: AsyncSession, owner_id: int, count: int) -> int:
     return last - count + 1
 
 
-async def waited_for(session: Executor, before: int, now: int) -> list[tuple[int, int]]:
-    """Return owners and numbers of events older than `before` that alerts about silent sites will be sent of.
+async def of_silent_sites(session: Executor, before: int) -> list[tuple[int, int]]:
+    """Return owners and numbers of events before an instant that e-mail addresses still need.
 
-    A site that reported since then needs no alert, and neither does one whose key is revoked.
+    Each is the last one of a site that is silent. An alert about it waits, or was sent: only a reader who had it hears
+    that the site is back. A site whose key is revoked needs none.
     """
     of_delivery = and_(events.c.owner_id == deliveries.c.owner_id, events.c.id == deliveries.c.event_id)
-    of_event = and_(keys.c.owner_id == events.c.owner_id, keys.c.id == events.c.key_id)
-    of_key = and_(watches.c.owner_id == keys.c.owner_id, watches.c.key_id == keys.c.id)
+    of_channel = channels.c.owner_id == deliveries.c.owner_id, channels.c.id == deliveries.c.channel_id
+    of_watch = and_(keys.c.owner_id == watches.c.owner_id, keys.c.id == watches.c.key_id)
+    of_key = watches.c.owner_id == events.c.owner_id, watches.c.key_id == events.c.key_id, keys.c.revoked_at.is_(None)
+    later = events.alias()
+    of_same_key = later.c.owner_id == events.c.owner_id, later.c.key_id == events.c.key_id
+    # The subqueries are for each of the old deliveries, which are few; a join may read the other tables whole.
+    kind = select(channels.c.kind).where(*of_channel).scalar_subquery()
+    state = select(watches.c.state).select_from(watches.join(keys, of_watch)).where(*of_key).scalar_subquery()
     query = (
         select(events.c.owner_id, events.c.id)
-        .distinct()
-        .select_from(deliveries.join(events, of_delivery).join(keys, of_event).join(watches, of_key))
-        .where(deliveries.c.next_at > now, events.c.created_at < before)
-        .where(keys.c.revoked_at.is_(None), watches.c.state.in_(DOWN))
-        .order_by(events.c.owner_id, events.c.id)
+        .select_from(deliveries.join(events, of_delivery))
+        .where(deliveries.c.created_at < before, deliveries.c.state.in_(("pending", "delivered")), kind == "email")
+        .where(events.c.created_at < before, events.c.type.in_(STATES), state.in_(DOWN))
+        .where(~exists().where(*of_same_key, later.c.id > events.c.id, later.c.type.in_(STATES)))
     )
-    return [(row.owner_id, row.id) for row in await session.execute(query)]
+    return sorted({(row.owner_id, row.id) for row in await session.execute(query)})
 
 
 async def write_again(session: AsyncSession, owner_id: int, number: int, now: int) -> None:
-    """Write an event of an owner again, as the newest one, for the channels that wait for it and for no other one."""
+    """Write an event of an owner again, as the newest one, for the e-mail addresses that had it or wait for it.
+
+    No channel receives it again. The last delivery to each address becomes as new as the event, and is stored as long.
+    """
     last = await _numbers(session, owner_id, 1)
-    of_event = deliveries.c.owner_id == owner_id, deliveries.c.event_id == number
     others = [column for column in events.c if column.name not in ("id", "created_at")]
     copied = select(literal(last, BigInteger), literal(now, BigInteger), *others)
     source = copied.where(events.c.owner_id == owner_id, events.c.id == number)
     await session.execute(insert(events).from_select(["id", "created_at", *others], source))
-    waiting = select(deliveries.c.channel_id).where(*of_event, deliveries.c.next_at.is_not(None))
-    moved = update(deliveries).where(*of_event, deliveries.c.channel_id.in_(waiting))
-    await session.execute(moved.values(event_id=last))
+    addresses = select(channels.c.id).where(channels.c.owner_id == owner_id, channels.c.kind == "email")
+    of_event = update(deliveries).where(deliveries.c.owner_id == owner_id, deliveries.c.channel_id.in_(addresses))
+    await session.execute(of_event.where(deliveries.c.event_id == number).values(event_id=last))
+    sent = deliveries.c.owner_id == owner_id, deliveries.c.event_id == last, deliveries.c.state == "delivered"
+    last_sent = select(func.max(deliveries.c.id)).where(*sent).group_by(deliveries.c.channel_id)
+    is_needed = or_(deliveries.c.next_at.is_not(None), deliveries.c.id.in_(last_sent))
+    await session.execute(of_event.where(deliveries.c.event_id == last, is_needed).values(created_at=now))
 
 
 async def page(
