@@ -414,7 +414,7 @@ async def test_the_owner_of_a_disabled_webhook_has_a_message_without_alerts(
 ) -> None:
     made = assert_ok(await alice.post("/api/v1/webhooks", json={"url": "https://hooks.example.com/x"}), 201)
 
-    async def failing(_services: Services, due: list[Due]) -> Outcome:
+    async def failing(_services: Services, due: list[Due], _ended: dict[int, Outcome]) -> Outcome:
         attempt = Attempt(due[0].now, 410)
         return Failed(attempt, "gone") if reason == "gone" else Retry(attempt)
 
@@ -470,6 +470,41 @@ async def test_a_digest_is_one_message_after_an_outage_of_the_mail_server(
         clock.advance(seconds=1)
         await box.deliver()
     assert box.subjects == ["Daily digest: 9 events"]
+
+
+class Interrupted(Mailer):
+    """Fails or hangs with the third message."""
+
+    def __init__(self, services: Services, problem: str) -> None:
+        super().__init__(services.settings)
+        self._problem, self.sent, self.is_third = problem, list[str](), asyncio.Event()
+
+    async def send(self, message: EmailMessage, address: str, name: str) -> None:
+        if len(self.sent) == 2 and not self.is_third.is_set():
+            self.is_third.set()
+            if self._problem == "a defect":
+                raise ZeroDivisionError
+            await asyncio.sleep(60)
+        self.sent.append(message["Message-ID"])
+
+
+@pytest.mark.parametrize("problem", ["a defect", "a stop"])
+async def test_messages_that_were_sent_before_a_problem_are_not_repeated(
+    alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock, problem: str
+) -> None:
+    await add(alice, immediate=["key.rolled"])
+    for _ in range(4):
+        assert_ok(await alice.post(f"{KEYS}/{plugin.key['client_id']}/roll", json={"overlap_seconds": 0}))
+    mailer = Interrupted(services, problem)
+    first, second = (Worker(services, {"email": MailSender(mailer)}) for _ in range(2))
+    await first.run_round()
+    await mailer.is_third.wait()
+    await (first.stop() if problem == "a stop" else first.settle())
+    for _ in range(3):
+        await second.run_round()
+        await second.settle()
+        clock.advance(seconds=6)
+    assert (len(mailer.sent), len(set(mailer.sent))) == (4, 4)
 
 
 class SlowMailer(Mailer):

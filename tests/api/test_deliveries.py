@@ -8,7 +8,9 @@ from typing import Any
 import orjson
 import pytest
 from sqlalchemy import select, update
+from sqlalchemy.ext.asyncio import AsyncSession
 
+from profilesvc.contract.errors import SERVICE_UNAVAILABLE
 from profilesvc.contract.events import QuotaWarning
 from profilesvc.delivery.senders import (
     Attempt,
@@ -23,6 +25,7 @@ from profilesvc.delivery.senders import (
 )
 from profilesvc.delivery.worker import LEASE, Worker
 from profilesvc.domain import webhooks
+from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, HOUR, SECOND, FrozenClock
 from profilesvc.services import events
 from profilesvc.services.context import Services
@@ -40,7 +43,7 @@ class Sending:
         self.release = asyncio.Event()
         self.release.set()
 
-    async def __call__(self, _services: Services, due: list[Due]) -> Outcome:
+    async def __call__(self, _services: Services, due: list[Due], _ended: dict[int, Outcome]) -> Outcome:
         self.sent.append(due)
         await self.release.wait()
         outcome = self._outcomes.pop(0) if len(self._outcomes) > 1 else self._outcomes[0]
@@ -256,7 +259,7 @@ async def test_100_of_1000_receivers_hang_and_the_others_do_not_wait(services: S
     await bulk.load(services.storage, tables.deliveries, columns.split(), due_rows)
     calls: Counter[int] = Counter()
 
-    async def send(_services: Services, due: list[Due]) -> Outcome:
+    async def send(_services: Services, due: list[Due], _ended: dict[int, Outcome]) -> Outcome:
         calls[due[0].channel.id] += 1
         if due[0].channel.id <= 100:
             await hanging.wait()
@@ -332,6 +335,44 @@ async def test_a_stopped_process_gives_its_claims_back(services: Services) -> No
     assert (row["state"], row["next_at"], row["tries"]) == ("pending", services.clock.now(), 0)
 
 
+async def one_by_one(_services: Services, due: list[Due], ended: dict[int, Outcome]) -> Outcome:
+    """Deliver each with an outcome of its own."""
+    ended.update({each.id: delivered(each) for each in due})
+    return Skipped("none is left")
+
+
+async def test_a_stopped_process_records_how_its_calls_ended(services: Services) -> None:
+    await channel(services, "email")
+    await happen(services, 3)
+    worker = Worker(services, {"email": one_by_one})
+    await worker.run_round()
+    async with services.storage.write() as session:
+        await session.execute(update(tables.deliveries).values(created_at=7))
+        await asyncio.sleep(0.3)  # the first outcome waits for this transaction
+        stopping = asyncio.create_task(worker.stop())
+        await asyncio.sleep(0.1)
+    await stopping
+    assert {row["state"] for row in await rows(services)} == {"delivered"}
+
+
+async def test_an_outcome_that_cannot_be_recorded_prevents_no_other(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await channel(services, "email", failing_since=1)
+    await happen(services, 3)
+    stop_failing, failed = channels.stop_failing, list[int]()
+
+    async def unavailable_once(session: AsyncSession, claimed: channels.Channel) -> None:
+        if not failed:
+            failed.append(claimed.id)
+            raise ServiceError(SERVICE_UNAVAILABLE)
+        await stop_failing(session, claimed)
+
+    monkeypatch.setattr(channels, "stop_failing", unavailable_once)
+    await round_of(Worker(services, {"email": one_by_one}))
+    assert [row["state"] for row in await rows(services)] == ["pending", "delivered", "delivered"]
+
+
 async def test_mail_of_an_address_is_sent_together_and_may_be_postponed(services: Services, clock: FrozenClock) -> None:
     await channel(services, "email", "a@example.com")
     await happen(services, 7)
@@ -359,7 +400,7 @@ async def test_mail_of_two_addresses_of_an_owner_is_sent_together_for_each(servi
 
 
 async def test_a_sender_that_raises_or_skips(services: Services, caplog: pytest.LogCaptureFixture) -> None:
-    async def broken(_services: Services, _due: list[Due]) -> Outcome:
+    async def broken(_services: Services, _due: list[Due], _ended: dict[int, Outcome]) -> Outcome:
         raise ZeroDivisionError
 
     await channel(services, "slack")

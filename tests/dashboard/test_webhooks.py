@@ -47,7 +47,7 @@ def happen(services: Services) -> Happen:
 async def deliver(services: Services, response: Callable[[Due], Outcome]) -> None:
     """Send what is due by a sender that ends like this."""
 
-    async def send(_services: Services, due: list[Due]) -> Outcome:
+    async def send(_services: Services, due: list[Due], _ended: dict[int, Outcome]) -> Outcome:
         return response(due[0])
 
     await deliver_due(services, {"webhook": send})

@@ -1,6 +1,5 @@
 """Alerts by e-mail: what is sent now, what waits, and the daily digest."""
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.utils import format_datetime, formataddr
@@ -44,20 +43,17 @@ class MailSender:
     def __init__(self, mailer: Mailer) -> None:
         self._mailer = mailer
 
-    async def __call__(self, services: Services, due: list[Due]) -> Mapping[int, Outcome]:
+    async def __call__(self, services: Services, due: list[Due], ended: dict[int, Outcome]) -> Outcome:
         """Send what is due for an address, each alert in a message of its own. See senders.Sender."""
         settings, end = alerts.settings_of(due[0].channel), due[0].now + _ROUND
         try:
             mailbox(due[0].channel.target)  # that of a login is not checked before
         except ValueError as error:
-            failed = Failed(Attempt(due[0].now, error=f"the address {error}"), disable="rejected")
-            return dict.fromkeys((each.id for each in due), failed)
-        ended: dict[int, Outcome] = {}
+            return Failed(Attempt(due[0].now, error=f"the address {error}"), disable="rejected")
         digest: list[Due] = []
         for each in due:
             if services.clock.now() >= end:
-                ended[each.id] = Postponed(end)
-                continue
+                return Postponed(end)
             when = await _when(services, settings, each)
             if when == "digest":
                 digest.append(each)
@@ -65,11 +61,10 @@ class MailSender:
                 ended[each.id] = await self._alert(services, settings, each, is_again=when == "again")
             else:
                 ended[each.id] = when
-        if digest:
-            is_late = services.clock.now() >= end
-            outcome = Postponed(end) if is_late else await self._send(services, digest, _digest(services, digest))
-            ended |= {each.id: outcome for each in digest}
-        return ended
+        if digest and services.clock.now() < end:
+            outcome = await self._send(services, digest, _digest(services, digest))
+            ended.update(dict.fromkeys((each.id for each in digest), outcome))
+        return Postponed(end)
 
     async def _alert(self, services: Services, settings: AlertSettings, due: Due, *, is_again: bool) -> Outcome:
         outcome = await self._send(services, [due], _alert(services, due, is_again=is_again))

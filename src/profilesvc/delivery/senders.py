@@ -1,6 +1,6 @@
 """What the worker and the senders of each kind of channel exchange."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -78,6 +78,7 @@ class Failed:
 
 
 Outcome = Delivered | Retry | Postponed | Skipped | Failed
-# Sends the deliveries of one channel and returns how it ended: for all of them, or by the numbers of the deliveries. It
-# gets several only for an e-mail address, all that are due. What it raises counts as Retry.
-Sender = Callable[[Services, list[Due]], Awaitable[Outcome | Mapping[int, Outcome]]]
+# Sends the deliveries of one channel, several only to an e-mail address: all that are due. It adds each outcome to the
+# last argument, by the number of the delivery, as soon as it has sent a message, because it may be interrupted. The
+# result is the outcome of all others. What it raises counts as Retry.
+Sender = Callable[[Services, list[Due], dict[int, Outcome]], Awaitable[Outcome]]

@@ -31,7 +31,7 @@ class WebhookSender:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    async def __call__(self, services: Services, due: list[Due]) -> Outcome:
+    async def __call__(self, services: Services, due: list[Due], _ended: dict[int, Outcome]) -> Outcome:
         """Send one delivery. See senders.Sender."""
         (one,) = due
         started = time.monotonic()

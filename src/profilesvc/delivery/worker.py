@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 
 import orjson
 
@@ -53,6 +53,7 @@ class Worker:
     def __init__(self, services: Services, senders: Mapping[str, Sender], calls: int = 500) -> None:
         self._services, self._senders, self._limit = services, senders, calls
         self._calls: dict[asyncio.Task[None], int] = {}
+        self._recording = set[asyncio.Task[None] | None]()  # the calls that have ended and are recorded
         self._finished = Batches(services.storage, deliveries.finishing)
         self._crowded: set[int] = set()  # channels that have more due deliveries than room
 
@@ -88,6 +89,7 @@ class Worker:
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
+        self._recording.discard(task)
         if self._calls.pop(task) in self._crowded or len(self._calls) + 1 >= self._limit:
             self._services.due.set()
 
@@ -97,39 +99,43 @@ class Worker:
             await asyncio.wait(list(self._calls))
 
     async def stop(self) -> None:
-        """End the calls. Another process repeats them at once."""
+        """End the calls, but record how those ended that were made. Another process repeats the others at once."""
         for task in self._calls:
-            task.cancel()
+            if task not in self._recording:
+                task.cancel()
         await self.settle()
 
     async def _deliver(self, batch: list[Claimed], now: int) -> None:
-        outcome: Outcome | Mapping[int, Outcome]
+        ended: dict[int, Outcome] = {}
         try:
-            outcome = await self._send(batch, now)
+            rest = await self._send(batch, now, ended)
         except asyncio.CancelledError:
-            outcome = Postponed(now)
-        try:
-            for ended, its in _by_outcome(batch, outcome):
-                await self._record(its, ended)
-        except ServiceError as error:  # the lease ends by itself, and the delivery is repeated
-            self._services.failed_in_background("deliveries", error)
-        except Exception:
-            log.exception("deliveries: unexpected")
+            rest = Postponed(now)
+        self._recording.add(asyncio.current_task())
+        for outcome, its in _by_outcome(batch, ended, rest):
+            try:
+                await self._record(its, outcome)
+            except ServiceError as error:  # the lease ends by itself, and the delivery is repeated
+                self._services.failed_in_background("deliveries", error)
+            except Exception:
+                log.exception("deliveries: unexpected")
 
-    async def _send(self, batch: list[Claimed], now: int) -> Outcome | Mapping[int, Outcome]:
-        channel = batch[0].channel
+    async def _send(self, batch: list[Claimed], now: int, ended: dict[int, Outcome]) -> Outcome:
+        """Send deliveries. Add the outcomes of some to `ended` at once, and return that of all others."""
+        channel, gone = batch[0].channel, Skipped("the event is older than 30 days")
         if channel.disabled_at is not None:
             return Skipped("disabled")
         if batch[0].is_suspended and channel.kind != "notice":  # a notice is about the end of the account itself
             return Skipped("the account is suspended")
         if channel.kind not in self._senders:
             return Skipped("unknown kind")
-        found = [each for each in batch if each.event is not None or each.event_id is None]
+        ended.update({each.id: gone for each in batch if each.event is None and each.event_id is not None})
+        found = [each for each in batch if each.id not in ended]
         if not found:
-            return Skipped("the event is older than 30 days")
+            return gone
         try:
             due = await self._due(found, now)
-            return await self._senders[channel.kind](self._services, due)
+            return await self._senders[channel.kind](self._services, due, ended)
         except Exception:  # a defect must not end the worker
             log.exception("deliveries: unexpected")
             return Retry(Attempt(now, error="internal error"), blames_receiver=False)
@@ -202,18 +208,14 @@ def _batches(claimed: list[Claimed]) -> list[list[Claimed]]:
 
 
 def _by_outcome(
-    batch: list[Claimed], outcome: Outcome | Mapping[int, Outcome]
-) -> Iterator[tuple[Outcome, list[Claimed]]]:
-    """Yield the outcomes with their deliveries. One whose event was deleted has none of its own."""
-    if not isinstance(outcome, Mapping):
-        yield outcome, batch
-        return
-    gone: Outcome = Skipped("the event is older than 30 days")
+    batch: list[Claimed], ended: Mapping[int, Outcome], rest: Outcome
+) -> list[tuple[Outcome, list[Claimed]]]:
+    """Return the outcomes with their deliveries; `rest` is that of all that are not in `ended`."""
     by_outcome: dict[int, tuple[Outcome, list[Claimed]]] = {}
     for each in batch:
-        its = outcome.get(each.id, gone)
+        its = ended.get(each.id, rest)
         by_outcome.setdefault(id(its), (its, []))[1].append(each)
-    yield from by_outcome.values()
+    return list(by_outcome.values())
 
 
 def _event(claimed: Claimed) -> PublishedEvent | None:
