@@ -408,6 +408,36 @@ class BrokenMailer(Mailer):
         raise Unsent("the mail server cannot be reached")
 
 
+@pytest.mark.parametrize("is_back_again", [False, True])
+async def test_a_site_that_is_offline_again_after_an_outage_of_the_mail_server_is_not_reported_as_back(
+    alice: httpx.AsyncClient, plugin: Site, box: Box, services: Services, clock: FrozenClock, is_back_again: bool
+) -> None:
+    """The message that it is back is repeated during the outage. If it is back again, there is one message."""
+    await add(alice)
+    await beat(plugin)
+    working, broken = (
+        Worker(services, {"email": MailSender(mailer(services.settings))}) for mailer in (Mailer, BrokenMailer)
+    )
+
+    async def run(hours: int, worker: Worker) -> None:
+        for _ in range(hours * 2):
+            clock.advance(minutes=30)
+            await sweep.catch_up(services)
+            await worker.run_round()
+            await worker.settle()
+
+    await run(25, working)
+    await beat(plugin)
+    await run(26, broken)
+    if is_back_again:
+        await beat(plugin)
+        await run(1, broken)
+    await run(20, working)
+    offline = "It is offline: no heartbeat since"
+    expected = "It is connected again" if is_back_again else f"{offline} 2026-01-03 04:04 UTC"
+    assert box.subjects == [f"{offline} 2026-01-02 03:04 UTC", expected]
+
+
 @pytest.mark.parametrize("reason", ["gone", "failing"])
 async def test_the_owner_of_a_disabled_webhook_has_a_message_without_alerts(
     alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock, box: Box, reason: str

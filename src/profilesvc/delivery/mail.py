@@ -118,7 +118,9 @@ async def _when(services: Services, settings: AlertSettings, due: Due) -> When |
 def _of_told(event: PublishedEvent, told: Told, now: int) -> Outcome | None:
     """Return what becomes of an alert that is no news to its reader, or not wanted yet; None if it is sent."""
     if event.type == "connection.online":
-        return None if told.type in DOWN else Skipped("no alert said that the site was offline")
+        if told.type not in DOWN:
+            return Skipped("no alert said that the site was offline")
+        return None if told.last_id == number_of(event) else Skipped("the site was offline again since then")
     if not told.works:
         return Skipped("the API key is deactivated, or has ended")
     if told.state not in connection.DOWN:

@@ -325,13 +325,14 @@ async def backlog(session: Executor, now: int) -> tuple[int, int | None]:
 
 
 class Told(NamedTuple):
-    """What an address knows of a key: whether the key works, its state and snooze, and the last event of its site that
-    the address got.
+    """What an address knows of a key: whether the key works, its state and snooze, the number of the last event of its
+    site, and the last one that the address got.
     """
 
     works: bool = False
     state: str | None = None
     snoozed_until: int | None = None
+    last_id: int | None = None
     type: str | None = None
     event_id: int | None = None
 
@@ -341,8 +342,10 @@ async def told(session: Executor, owner_id: int, channel_id: int, event_id: int,
     of_event = select(events.c.key_id).where(events.c.owner_id == owner_id, events.c.id == event_id)
     key_id = (await session.execute(of_event)).scalar_one_or_none()
     is_held = exists().where(holds.c.owner_id == owner_id, holds.c.key_id == key_id)
+    of_site = events.c.owner_id == owner_id, events.c.key_id == key_id, events.c.type.in_(STATES)
+    last_id = select(func.max(events.c.id)).where(*of_site).scalar_subquery()
     of_key = (
-        select(and_(live(now), ~is_held).label("works"), watches.c.state, watches.c.snoozed_until)
+        select(and_(live(now), ~is_held).label("works"), watches.c.state, watches.c.snoozed_until, last_id)
         .select_from(keys.outerjoin(watches))
         .where(keys.c.owner_id == owner_id, keys.c.id == key_id)
     )
@@ -351,9 +354,7 @@ async def told(session: Executor, owner_id: int, channel_id: int, event_id: int,
         select(events.c.type, events.c.id)
         .join(deliveries, (deliveries.c.owner_id == events.c.owner_id) & (deliveries.c.event_id == events.c.id))
         .where(
-            events.c.owner_id == owner_id,
-            events.c.key_id == key_id,
-            events.c.type.in_(STATES),
+            *of_site,
             deliveries.c.owner_id == owner_id,
             deliveries.c.channel_id == channel_id,
             deliveries.c.state == "delivered",
