@@ -695,7 +695,7 @@ class TestAddresses:
     async def test_that_unsubscribed_have_to_confirm_again(
         self, alice: httpx.AsyncClient, http: httpx.AsyncClient, plugin: Site, box: Box, clock: FrozenClock
     ) -> None:
-        """It does not matter whether the owner disabled the address before or afterwards."""
+        """It does not matter whether the owner disabled the address before or after. Old links still unsubscribe."""
         made = await add(alice, address=TEAM, immediate=["key.rolled"])
         path, roll = f"{ALERTS}/{made['id']}", f"{KEYS}/{plugin.key['client_id']}/roll"
         await box.deliver()
@@ -704,7 +704,7 @@ class TestAddresses:
         assert_ok(await alice.post(roll, json={}))
         await box.deliver()
         unsubscribe = box.messages[-1]["List-Unsubscribe"].strip("<>")
-        for before in (False, True):
+        for before in (False, True, False):
             clock.advance(seconds=1)
             if before:
                 assert_ok(await alice.patch(path, json={"enabled": False}))
@@ -719,7 +719,10 @@ class TestAddresses:
             assert (await http.post(confirmation_of(box))).status_code == 200
             assert assert_ok(await alice.get(path))["status"] == "active"
         found = [event["event"] for event in assert_ok(await alice.get("/api/v1/audit"))["events"]]
-        assert (found.count("alert.unsubscribed"), found.count("alert.confirmed")) == (2, 3)
+        assert (found.count("alert.unsubscribed"), found.count("alert.confirmed")) == (3, 4)
+        assert_ok(await alice.post(roll, json={"overlap_seconds": 0}))
+        await box.deliver()
+        assert (await http.get(box.messages[-1]["List-Unsubscribe"].strip("<>"))).status_code == 200
         assert_ok(await alice.patch(path, json={"enabled": False}))
         assert assert_ok(await alice.patch(path, json={"enabled": True}))["status"] == "active"
 

@@ -167,7 +167,8 @@ async def _confirmation(services: Services, session: AsyncSession, row: Channel,
         return {"confirmed_at": now}
     await deliveries.add(session, row.owner_id, row.id, None, now)
     services.due.set()
-    return {"nonce": services.entropy.token_bytes(_NONCE_BYTES).hex(), "previous_nonce": row.nonce}
+    new = services.entropy.token_bytes(_NONCE_BYTES).hex()
+    return {"nonce": new, "previous_nonce": row.previous_nonce or row.nonce}
 
 
 async def delete(services: Services, caller: Caller, alert_id: str) -> AlertDeleted:
@@ -223,8 +224,11 @@ def confirming_link(services: Services, row: Channel, now: int) -> str:
 
 
 def unsubscribing_link(services: Services, row: Channel) -> str:
-    """Return the last part of a link that stops all mail to an address."""
-    return f"{row.owner_id}-{row.id}-{_digest(services, row.nonce, 'unsubscribe')}"
+    """Return the last part of a link that stops all mail to an address.
+
+    It is the same in all messages, because it is by the first nonce; a link that confirms is by the newest one.
+    """
+    return f"{row.owner_id}-{row.id}-{_digest(services, row.previous_nonce or row.nonce, 'unsubscribe')}"
 
 
 async def to_confirm(services: Services, link: str) -> Channel:
@@ -267,7 +271,8 @@ async def to_unsubscribe(services: Services, link: str) -> Channel:
     """
     address, _, digest = link.rpartition("-")
     row = await _named(services, address)
-    nonces = [] if row is None else [row.nonce, row.previous_nonce or row.nonce]
+    # An earlier version sent links by the newest nonce.
+    nonces = [] if row is None else [row.previous_nonce or row.nonce, row.nonce]
     if row is None or not any(_is_equal(digest, _digest(services, nonce, "unsubscribe")) for nonce in nonces):
         raise missing(_UNKNOWN_LINK)
     return row

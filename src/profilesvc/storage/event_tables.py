@@ -124,7 +124,7 @@ class ChannelRow(Table, table=True):
     A `notice` is the address of the login, for messages that the owner needs not ask for.
 
     `types` is a comma before and after each type, or empty for all. The secret of a webhook is derived from `nonce` and
-    the pepper, so that it is not stored.
+    the pepper, so that it is not stored. `previous_nonce` signs for a day; that of an e-mail address is its first one.
     """
 
     __tablename__ = "channels"
