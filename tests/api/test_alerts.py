@@ -158,6 +158,16 @@ class TestASilentSite:
         await passing(hours=26)
         assert len(box.subjects) == 3 + 2  # back, and offline again
 
+    async def test_is_not_repeated_after_reminders_are_switched_off(
+        self, alice: httpx.AsyncClient, plugin: Site, box: Box, passing: Passing
+    ) -> None:
+        made = await add(alice, reminders=True)
+        await beat(plugin)
+        await passing(hours=26)
+        assert_ok(await alice.patch(f"{ALERTS}/{made['id']}", json={"reminders": False}))
+        await passing(hours=49)
+        assert len(box.subjects) == 1
+
     @pytest.mark.parametrize(("until", "alerts"), [(None, 1), ("2026-01-04T05:00:00Z", 1), ("2026-02-01T00:00:00Z", 0)])
     @pytest.mark.slow
     async def test_is_reported_when_the_snooze_is_ended(

@@ -103,6 +103,8 @@ async def _when(services: Services, settings: AlertSettings, due: Due) -> When |
         if (outcome := _of_told(event, told, due.now)) is not None:
             return outcome
         when = "again" if told.event_id == number_of(event) else "now"
+        if when == "again" and not settings.reminders:
+            return Skipped("reminders are switched off")
     quiet = settings.quiet_time
     until = None if quiet is None else quiet_until(quiet.from_, quiet.to, settings.time_zone, due.now)
     if is_answer or event.type in settings.immediate:
