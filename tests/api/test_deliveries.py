@@ -58,6 +58,10 @@ def delivered(due: Due) -> Outcome:
     return Delivered(Attempt(due.now, 200, None, 12, "ok"))
 
 
+async def broken(_services: Services, _due: list[Due], _ended: dict[int, Outcome]) -> Outcome:
+    raise ZeroDivisionError
+
+
 async def channel(services: Services, kind: str = "webhook", target: str = "https://a.example", **more: Any) -> int:
     async with services.storage.write() as session:
         number = await channels.add(
@@ -164,6 +168,18 @@ async def test_a_channel_that_fails_for_five_days_is_disabled(services: Services
     await happen(services)
     to_it = [row for row in await rows(services) if row["channel_id"] == found.id]
     assert len(to_it) == 3, "a disabled channel gets nothing more"
+
+
+async def test_a_failure_of_our_own_is_not_one_of_the_channel(services: Services, clock: FrozenClock) -> None:
+    number = await channel(services)
+    await happen(services)
+    await round_of(Worker(services, {"webhook": broken}))
+    clock.advance(days=5)
+    await round_of(Worker(services, {"webhook": Sending(retry)}))
+    async with services.storage.read() as session:
+        found = await channels.find(session, 1, number, ["webhook"])
+    assert found is not None
+    assert (found.failing_since, found.disabled_at) == (clock.now(), None)
 
 
 async def test_gone_disables_at_once(services: Services) -> None:
@@ -400,9 +416,6 @@ async def test_mail_of_two_addresses_of_an_owner_is_sent_together_for_each(servi
 
 
 async def test_a_sender_that_raises_or_skips(services: Services, caplog: pytest.LogCaptureFixture) -> None:
-    async def broken(_services: Services, _due: list[Due], _ended: dict[int, Outcome]) -> Outcome:
-        raise ZeroDivisionError
-
     await channel(services, "slack")
     await channel(services, "discord")
     await channel(services, "teams")

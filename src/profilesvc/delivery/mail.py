@@ -82,7 +82,7 @@ class MailSender:
         except Rejected as error:
             return Failed(Attempt(first.now, error=str(error)), disable="rejected")
         except Unsent as error:
-            return Retry(Attempt(first.now, error=str(error)), blames_receiver=False)
+            return Retry(Attempt(first.now, error=str(error)))
         return Delivered(Attempt(services.clock.now()))
 
 

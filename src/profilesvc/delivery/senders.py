@@ -47,7 +47,8 @@ class Delivered:
 class Retry:
     """The attempt failed; the next one follows by the schedule, not before an instant if the receiver names one.
 
-    A channel is disabled if all attempts of five days failed, unless a failure was our own.
+    A webhook is disabled if all attempts of five days failed, and an e-mail address is not, because the mail server may
+    be the cause. Failures of our own do not count.
     """
 
     attempt: Attempt

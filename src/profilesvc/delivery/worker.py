@@ -30,7 +30,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import SECOND
 from profilesvc.services import events
 from profilesvc.services.context import Services
-from profilesvc.services.webhooks import disable
+from profilesvc.services.webhooks import KINDS, disable
 from profilesvc.storage import channels, deliveries
 from profilesvc.storage import events as stored_events
 from profilesvc.storage.deliveries import CALLS, Claimed, DueRow, Finished
@@ -166,11 +166,10 @@ class Worker:
         if isinstance(outcome, Delivered) and failing is not None:
             async with self._services.storage.write() as session:
                 await channels.stop_failing(session, channel)
-        if not isinstance(outcome, Retry | Failed):
+        if not isinstance(outcome, Failed) and not (isinstance(outcome, Retry) and outcome.blames_receiver):
             return False
         reason = outcome.disable if isinstance(outcome, Failed) else None
-        is_to_blame = not isinstance(outcome, Retry) or outcome.blames_receiver
-        if is_to_blame and failing is not None and now - failing >= webhooks.FAILING_FOR:
+        if channel.kind in KINDS and failing is not None and now - failing >= webhooks.FAILING_FOR:
             reason = reason or "failing"
         if failing is None or reason is not None:
             async with self._services.storage.write() as session:
