@@ -22,8 +22,8 @@ from profilesvc.domain.time import DAY, SECOND, parse_iso
 from profilesvc.services import alerts
 from profilesvc.services.context import Services
 from profilesvc.services.events import number_of
-from profilesvc.storage import deliveries
-from profilesvc.storage.deliveries import Told
+from profilesvc.storage import alerts as stored
+from profilesvc.storage.alerts import Told
 
 _ORDER = (*DOWN, "connection.site_mismatch", "token.reuse_detected", "key.expiring", "sync.failed", "post.rejected")
 # With the time of one message it must be shorter than worker.LEASE, or all that was sent is claimed and sent again.
@@ -70,7 +70,7 @@ class MailSender:
         outcome = await self._send(services, [due], _alert(services, due, is_again=is_again))
         if isinstance(outcome, Delivered) and settings.reminders and due.event and due.event.type in DOWN:
             async with services.storage.write() as session:
-                await deliveries.add_reminder(
+                await stored.add_reminder(
                     session, due.owner_id, due.channel.id, number_of(due.event), due.id, due.now + DAY
                 )
         return outcome
@@ -99,7 +99,7 @@ async def _when(services: Services, settings: AlertSettings, due: Due) -> When |
     is_answer = event.type == "connection.online" and event.type not in (*settings.immediate, *settings.daily)
     if is_answer or event.type in DOWN:
         async with services.storage.read() as session:
-            told = await deliveries.told(session, due.owner_id, due.channel.id, number_of(event), due.now)
+            told = await stored.told(session, due.owner_id, due.channel.id, number_of(event), due.now)
         if (outcome := _of_told(event, told, due.now)) is not None:
             return outcome
         when = "again" if told.event_id == number_of(event) else "now"

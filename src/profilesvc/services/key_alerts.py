@@ -5,7 +5,7 @@ from profilesvc.domain.errors import invalid
 from profilesvc.domain.time import DAY, instant_of, iso_or_none
 from profilesvc.services.access import missing, own_key
 from profilesvc.services.context import Caller, Services
-from profilesvc.storage import deliveries, keys, watches
+from profilesvc.storage import alerts, keys, watches
 
 _LONGEST = 400 * DAY
 
@@ -40,7 +40,7 @@ async def change(services: Services, caller: Caller, client_id: str, body: KeyAl
             snoozed = until
         await watches.choose(session, key.owner_id, key.id, grace, snoozed, now)
         if before[1] is not None and before[1] != snoozed:
-            await deliveries.end_wait(session, key.owner_id, before[1], now)
+            await alerts.end_wait(session, key.owner_id, before[1], now)
             services.due.set()
     return _shown(client_id, grace, snoozed)
 
