@@ -186,6 +186,32 @@ class TestASilentSite:
         await passing(days=9)
         assert len(box.subjects) == alerts
 
+    async def test_is_reported_when_the_snooze_is_ended_while_a_worker_looks_at_it(
+        self, alice: httpx.AsyncClient, plugin: Site, box: Box, services: Services, clock: FrozenClock
+    ) -> None:
+        """The worker postpones the alert, sends the next one, and then records both."""
+        of_key = f"{KEYS}/{plugin.key['client_id']}"
+
+        class Ending(Mailer):
+            async def send(self, message: EmailMessage, address: str, name: str) -> None:
+                await super().send(message, address, name)
+                assert_ok(await alice.patch(f"{of_key}/alerts", json={"snoozed_until": None}))
+
+        await add(alice, immediate=["connection.offline", "key.rolled"])
+        await beat(plugin)
+        await sweep.run_once(services)
+        assert_ok(await alice.patch(f"{of_key}/alerts", json={"snoozed_until": "2026-01-10T00:00:00Z"}))
+        clock.advance(hours=25)
+        await sweep.catch_up(services)
+        assert_ok(await alice.post(f"{of_key}/roll", json={"overlap_seconds": 0}))
+        worker = Worker(services, {"email": MailSender(Ending(services.settings))})
+        await worker.run_round()
+        await worker.settle()
+        assert len(box.subjects) == 1
+        clock.advance(seconds=1)
+        await box.deliver()
+        assert box.subjects[1].startswith("It is offline")
+
     @pytest.mark.slow
     @pytest.mark.parametrize("is_back", [False, True], ids=["offline", "back"])
     @ON_ONE_DATABASE

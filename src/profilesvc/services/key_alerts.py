@@ -40,7 +40,7 @@ async def change(services: Services, caller: Caller, client_id: str, body: KeyAl
             snoozed = until
         await watches.choose(session, key.owner_id, key.id, grace, snoozed, now)
         if before[1] is not None and before[1] != snoozed:
-            await alerts.end_wait(session, key.owner_id, before[1], now)
+            await alerts.end_wait(session, key.owner_id, [before[1]], now)
             services.due.set()
     return _shown(client_id, grace, snoozed)
 

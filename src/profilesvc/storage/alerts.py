@@ -1,15 +1,16 @@
 """Queries on the deliveries of alerts by e-mail: what an address knows of a site, what waits, and reminders."""
 
+from collections.abc import Collection
 from typing import NamedTuple
 
-from sqlalchemy import and_, exists, func, insert, select, update
+from sqlalchemy import and_, exists, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.alerts import DOWN
 from profilesvc.database.statements import Executor
 from profilesvc.storage.events import STATES
 from profilesvc.storage.keys import live
-from profilesvc.storage.tables import deliveries, events, holds, keys, watches
+from profilesvc.storage.tables import channels, deliveries, events, holds, keys, watches
 
 
 class Told(NamedTuple):
@@ -76,7 +77,18 @@ async def add_reminder(
         await session.execute(insert(deliveries).values(**row, next_at=at, state="pending"))
 
 
-async def end_wait(session: AsyncSession, owner_id: int, until: int, now: int) -> None:
-    """Make the deliveries due that wait until a time; those that must wait longer will be postponed again."""
-    waiting = (deliveries.c.owner_id == owner_id, deliveries.c.next_at == until, deliveries.c.claimed_until.is_(None))
-    await session.execute(update(deliveries).where(*waiting).values(next_at=now))
+async def end_wait(session: AsyncSession, owner_id: int, times: Collection[int], now: int) -> None:
+    """Make deliveries to e-mail addresses due that wait until these times; those that must wait longer wait again.
+
+    So do those that a worker looks at just now, because it may postpone them to such a time. They are locked in the
+    order of `deliveries.finishing`.
+    """
+    addresses = select(channels.c.id).where(channels.c.owner_id == owner_id, channels.c.kind == "email")
+    waiting = select(deliveries.c.id).where(
+        deliveries.c.owner_id == owner_id,
+        deliveries.c.channel_id.in_(addresses),
+        or_(deliveries.c.next_at.in_(times), deliveries.c.claimed_until.is_not(None)),
+    )
+    locked = waiting.order_by(deliveries.c.id).with_for_update(key_share=True)
+    made_due = update(deliveries).where(deliveries.c.owner_id == owner_id, deliveries.c.id.in_(locked))
+    await session.execute(made_due.values(next_at=now))

@@ -9,7 +9,9 @@ from sqlalchemy import (
     String,
     Text,
     Update,
+    and_,
     bindparam,
+    case,
     func,
     insert,
     literal,
@@ -192,7 +194,12 @@ _EVENT = PreparedWrite(
 
 
 def _finish(_dialect: str) -> Update:
-    """End a claim, unless it has lapsed and another process has the delivery."""
+    """End a claim, unless it has lapsed and another process has the delivery.
+
+    A delivery that `alerts.end_wait` has made due meanwhile stays due.
+    """
+    next_at = bindparam("new_next_at", type_=BigInteger)
+    was_made_due = and_(next_at.is_not(None), deliveries.c.next_at < deliveries.c.claimed_until)
     return (
         update(deliveries)
         .where(
@@ -202,7 +209,7 @@ def _finish(_dialect: str) -> Update:
         )
         .values(
             state=bindparam("state", type_=String),
-            next_at=bindparam("new_next_at", type_=BigInteger),
+            next_at=case((was_made_due, deliveries.c.next_at), else_=next_at),
             claimed_until=None,
             tries=bindparam("new_tries", type_=Integer),
             attempts=bindparam("new_attempts", type_=Text),
@@ -215,8 +222,8 @@ _FINISH = PreparedWrite(_finish)
 
 
 def finishing(dialect: str, ended: list[Finished]) -> list[Executions]:
-    """Return the statements that record how attempts ended."""
-    return [_FINISH.executions(dialect, [each._asdict() for each in ended])]
+    """Return the statements that record how attempts ended, in an order in which no two transactions deadlock."""
+    return [_FINISH.executions(dialect, [each._asdict() for each in sorted(ended, key=lambda each: each[:2])])]
 
 
 async def add(session: AsyncSession, owner_id: int, channel_id: int, event_id: int | None, now: int) -> int:
