@@ -387,6 +387,37 @@ class TestTimes:
         await passing(hours=1)
         assert box.subjects[1:] == ["It is connected again"]
 
+    @pytest.mark.parametrize(
+        ("first", "changed", "hours"),
+        [
+            ({"daily": ["key.rolled"], "digest_at": "20:00"}, {"digest_at": "06:00"}, 3),
+            ({"daily": ["key.rolled"], "digest_at": "20:00"}, {"time_zone": "Asia/Tokyo"}, 8),
+            ({"daily": ["key.rolled"], "digest_at": "20:00"}, {"immediate": ["key.rolled"], "daily": []}, 0),
+            ({"immediate": ["key.rolled"], "quiet_time": {"from": "02:00", "to": "12:00"}}, {"quiet_time": None}, 0),
+        ],
+        ids=["digest", "time zone", "at once", "quiet time"],
+    )
+    @ON_ONE_DATABASE
+    async def test_a_change_of_the_settings_applies_to_what_waits(
+        self,
+        alice: httpx.AsyncClient,
+        plugin: Site,
+        box: Box,
+        passing: Passing,
+        first: dict[str, Any],
+        changed: dict[str, Any],
+        hours: int,
+    ) -> None:
+        """It is 03:04 UTC, and the new time is within the next hours."""
+        made = await add(alice, **{"immediate": [], "daily": []} | first)
+        assert_ok(await alice.post(f"{KEYS}/{plugin.key['client_id']}/roll", json={}))
+        await box.deliver()
+        assert_ok(await alice.patch(f"{ALERTS}/{made['id']}", json=changed))
+        await box.deliver()
+        assert len(box.subjects) == (0 if hours else 1)
+        await passing(hours=hours)
+        assert len(box.subjects) == 1
+
     async def test_a_digest_in_the_quiet_time_is_sent_at_its_end(
         self, alice: httpx.AsyncClient, plugin: Site, box: Box, passing: Passing
     ) -> None:

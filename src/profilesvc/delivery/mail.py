@@ -15,7 +15,7 @@ from profilesvc.delivery.messages import Story, page_of, story
 from profilesvc.delivery.senders import Attempt, Delivered, Due, Failed, Outcome, Postponed, Retry, Skipped
 from profilesvc.delivery.smtp import UNSUBSCRIBE, Mailer, Rejected, Unsent
 from profilesvc.domain import connection
-from profilesvc.domain.alerts import next_time, quiet_until
+from profilesvc.domain.alerts import next_time
 from profilesvc.domain.mailboxes import mailbox
 from profilesvc.domain.problems import counted
 from profilesvc.domain.time import DAY, SECOND, parse_iso
@@ -105,8 +105,7 @@ async def _when(services: Services, settings: AlertSettings, due: Due) -> When |
         when = "again" if told.event_id == number_of(event) else "now"
         if when == "again" and not settings.reminders:
             return Skipped("reminders are switched off")
-    quiet = settings.quiet_time
-    until = None if quiet is None else quiet_until(quiet.from_, quiet.to, settings.time_zone, due.now)
+    until = alerts.quiet_end(settings, due.now)
     if is_answer or event.type in settings.immediate:
         return when if until is None else Postponed(until)
     if event.type not in settings.daily:

@@ -22,6 +22,7 @@ from profilesvc.contract.audit import Event
 from profilesvc.contract.errors import CONFLICT
 from profilesvc.contract.events import EventType
 from profilesvc.database.statements import Executor
+from profilesvc.domain.alerts import next_time, quiet_until
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.mailboxes import mailbox
 from profilesvc.domain.time import DAY, iso
@@ -29,6 +30,7 @@ from profilesvc.domain.webhooks import derived
 from profilesvc.services import audit
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
+from profilesvc.storage import alerts as stored
 from profilesvc.storage import channels, deliveries, users
 from profilesvc.storage.channels import Channel
 from profilesvc.storage.columns import number_of
@@ -147,8 +149,17 @@ async def change(services: Services, caller: Caller, alert_id: str, body: AlertC
         elif body.enabled is False and row.disabled_at is None:  # another reason is more important
             values |= {"disabled_at": services.clock.now(), "disabled_reason": "owner", "failing_since": None}
         await channels.change(session, caller.owner_id, row.id, **values)
+        await _end_wait(services, session, row)
         await _record(services, session, "alert.changed", row, fields=sorted(body.model_fields_set))
         return _entry(await _own(session, caller, alert_id))
+
+
+async def _end_wait(services: Services, session: AsyncSession, row: Channel) -> None:
+    """Make what waits by the settings of `row` due, because it may be sent at another time by the new ones."""
+    settings, now = settings_of(row), services.clock.now()
+    times = next_time(settings.digest_at, settings.time_zone, now), quiet_end(settings, now)
+    await stored.end_wait(session, row.owner_id, [until for until in times if until is not None], now)
+    services.due.set()
 
 
 def _has_unsubscribed(row: Channel) -> bool:
@@ -216,6 +227,12 @@ async def _count_mail(services: Services, caller: Caller, address: str, *, is_li
 def settings_of(row: Channel) -> AlertSettings:
     """Return the settings of an address."""
     return AlertSettings.model_validate_json(row.settings)
+
+
+def quiet_end(settings: AlertSettings, now: int) -> int | None:
+    """Return when the quiet time ends, or None outside of it."""
+    quiet = settings.quiet_time
+    return None if quiet is None else quiet_until(quiet.from_, quiet.to, settings.time_zone, now)
 
 
 def confirming_link(services: Services, row: Channel, now: int) -> str:
@@ -315,8 +332,10 @@ def _columns(settings: AlertSettings) -> dict[str, str]:
     types: set[EventType] = {*settings.immediate, *settings.daily}
     if types.intersection(DOWN):
         types.add("connection.online")
-    stored = channels.stored_types(sorted(types)) or ",none,"
-    return {"types": stored, "settings": settings.model_dump_json(by_alias=True)}
+    return {
+        "types": channels.stored_types(sorted(types)) or ",none,",
+        "settings": settings.model_dump_json(by_alias=True),
+    }
 
 
 async def _own(session: Executor, caller: Caller, alert_id: str, *, locked: bool = False) -> Channel:
