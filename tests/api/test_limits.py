@@ -143,6 +143,14 @@ async def test_a_reader_who_does_not_confirm_has_five_links_a_day(
     assert_ok(await alice.post(ALERTS, json=stranger), 201)
 
 
+@ON_ONE_DATABASE
+async def test_an_address_that_is_not_accepted_counts_as_no_message(alice: httpx.AsyncClient, limited: Limited) -> None:
+    limited(mails_per_user="1/hour")
+    for address in ("h\u00e4fen@harbour.example.com", "=?utf-8?q?a?=@harbour.example.com"):
+        assert_error(await alice.post(ALERTS, json={"address": address}), 400, "VALIDATION_ERROR")
+    assert_ok(await alice.post(ALERTS, json={"address": "team@harbour.example.com"}), 201)
+
+
 async def test_every_response_has_the_remaining_requests(
     alice: httpx.AsyncClient, plugin: Site, as_user: AsUser
 ) -> None:

@@ -58,6 +58,7 @@ async def create(services: Services, caller: Caller, body: AlertCreate) -> Alert
     if not services.settings.mail.sends(services.settings.production):
         raise ServiceError(CONFLICT, "This service sends no e-mail. Ask its operator to set PROFILESVC_MAIL__URL.")
     if body.address is not None:
+        _require_mailbox(body.address)
         await _count_mail(services, caller, body.address, is_link=True)
     now, nonce = services.clock.now(), services.entropy.token_bytes(_NONCE_BYTES).hex()
     settings = AlertSettings.model_validate(body.model_dump(exclude={"address"}))
