@@ -3,6 +3,7 @@
 from typing import Any
 
 import httpx
+import pytest
 
 from conftest import Dial
 from profilesvc.domain.time import FrozenClock
@@ -14,6 +15,7 @@ from support.consent import BAKERY, CAFE, CONNECTIONS, DANA, SHOP, add_dana, con
 
 KEYS = "/api/v1/developer/credentials"
 ZOE = "zoe@example.com"
+pytestmark = pytest.mark.in_process("the emulator's logins")
 
 
 async def key_of(zoe: httpx.AsyncClient, number: str, name: str) -> dict[str, Any]:

@@ -1,10 +1,12 @@
 """Refresh rotation (D-10): each token is valid for one exchange, and a copy ends the family."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
+from quart import Quart
 from sqlalchemy import func, select
 
 from conftest import AsService, client_of, make_settings
@@ -188,6 +190,17 @@ class TestLifetime:
             assert again.content == first.content
             world.clock.advance(milliseconds=1)
             assert_bad_refresh(await exchange(http, plugin.tokens["refresh_token"]))
+
+    @pytest.mark.in_process("changes the settings of the app")
+    async def test_a_token_from_before_a_shorter_lifetime_is_exchanged_once(
+        self, http: httpx.AsyncClient, app: Quart, plugin: Site, services: Services, clock: FrozenClock
+    ) -> None:
+        shorter = services.settings.model_copy(update={"tokens": TokenSettings(refresh_ttl_seconds=DAY // SECOND)})
+        app.extensions["profilesvc"] = replace(services, settings=shorter)
+        await exchanged(http, plugin.tokens)
+        clock.advance(days=3)
+        await housekeeping.run_round(services)
+        assert_bad_refresh(await exchange(http, plugin.tokens["refresh_token"]))
 
     async def test_the_database_has_no_token_and_no_expired_rows(
         self, http: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock

@@ -122,7 +122,8 @@ async def exchange(
         key_id=key.id,
         generation=presented["gen"],
         successor=orjson.dumps(asdict(successor)).decode(),
-        expires_at=successor.now + successor.refresh_ttl * SECOND,
+        # The row outlives both: after the lifetime was made shorter, the presented token may be valid for longer.
+        expires_at=max(successor.now // SECOND + successor.refresh_ttl, presented["exp"]) * SECOND,
     )
     async with services.storage.write() as session:
         if await families.advance(session, exchange, successor.now):
