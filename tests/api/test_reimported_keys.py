@@ -26,6 +26,12 @@ async def key_of(zoe: httpx.AsyncClient, number: str, name: str) -> dict[str, An
     return dict[str, Any](assert_ok(await zoe.post(KEYS, json=body), 201))
 
 
+async def disconnect(zoe: httpx.AsyncClient, number: str, services: Services) -> None:
+    """Disconnect a login, and wait until its consent is withdrawn: that would end the next one, too."""
+    assert_ok(await zoe.delete(f"{CONNECTIONS}/{number}"))
+    await services.background.settle()
+
+
 async def test_are_not_reactivated_beyond_the_plan(
     http: httpx.AsyncClient, dial: Dial, services: Services, emulator: httpx.AsyncClient
 ) -> None:
@@ -38,7 +44,7 @@ async def test_are_not_reactivated_beyond_the_plan(
             number = await connect_by_token(http, token, DANA)
             keys.append(await key_of(zoe, number, name))
             if name != SHOP:
-                assert_ok(await zoe.delete(f"{CONNECTIONS}/{number}"))
+                await disconnect(zoe, number, services)
         await imported(zoe, int(number), title_contains="roy")
         for key in keys[:2]:
             assert_error(await zoe.post(f"{KEYS}/{key['client_id']}/reactivate"), 403, "PLAN_RESTRICTION")
@@ -61,7 +67,7 @@ async def test_lose_the_hold_of_the_plan_once_they_are_within_it(
             keys.append(await key_of(zoe, number, name))
             clock.advance(seconds=1)
         assert (await operator.assign_plan(services, ZOE, "starter")).held == [keys[1]["client_id"]]
-        assert_ok(await zoe.delete(f"{CONNECTIONS}/{number}"))
+        await disconnect(zoe, number, services)
         await operator.assign_plan(services, ZOE, "growth")
         number = await connect_by_token(http, token, DANA)
         await imported(zoe, int(number), title_contains="roy", business_name="Roy")
