@@ -51,7 +51,7 @@ CHANGES = [
     Change("tokens may be cached", "02", "api/routes/tokens.py", "no_store=True", "no_store=False"),
     Change("no challenge", "13", "api/failures.py", 'error.kind is INVALID_CLIENT and "Auth', 'False and "Auth'),
     Change(
-        "expires_at not enforced", "01", "storage/keys.py", "(self.expires_at is None or self.expires_at > now)", "True"
+        "expires_at not enforced", "01", "storage/keys.py", "(expires_at is not None and expires_at <= now)", "False"
     ),
     Change("secrets of 32 bytes", "01", "domain/keys.py", "SECRET_BYTES = 48", "SECRET_BYTES = 32"),
     Change("500 posts a month", "04", "plans.toml", "monthly_posts = 1_000", "monthly_posts = 500"),
