@@ -81,6 +81,7 @@ def test_every_cited_decision_is_a_heading_and_every_cited_row_exists() -> None:
     assert unknown == set()
 
 
+@pytest.mark.slow
 def test_every_named_section_exists() -> None:
     missing = []
     for name, text in text_files().items():
@@ -112,6 +113,7 @@ def test_in_markdown_a_decision_is_cited_by_a_link() -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_no_page_outside_the_repository_is_cited() -> None:
     found = [
         f"{name}: {match[0]}" for name, text in text_files().items() if name != THIS for match in ABSENT.finditer(text)
@@ -123,6 +125,7 @@ def test_the_openapi_document_has_no_citation() -> None:
     assert cited((ROOT / "openapi.json").read_text("utf-8")) == set()
 
 
+@pytest.mark.slow
 def test_no_help_text_has_a_citation() -> None:
     every = list(commands())
     assert len(every) > 30
@@ -132,6 +135,7 @@ def test_no_help_text_has_a_citation() -> None:
         assert cited(shown.stdout) == set(), words
 
 
+@pytest.mark.slow
 def test_no_message_has_a_citation() -> None:
     found = [
         f"{name}: {message}"

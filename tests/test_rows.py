@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from support.repository import DOCS, anchors
 
 ROWS = {anchor.upper() for anchor in anchors(DOCS / "bad-input.md") if re.fullmatch(r"a\d{3}", anchor)}
@@ -37,6 +39,7 @@ def test_rows_are_read_from_a_name() -> None:
     assert rows_of("test_answers_like_A041") == set()
 
 
+@pytest.mark.slow
 def test_every_row_is_a_test() -> None:
     covered = {row for name in names() for row in rows_of(name)}
     assert covered == ROWS

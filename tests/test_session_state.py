@@ -16,6 +16,7 @@ ROOT = Path(profilesvc.__file__).parent
 MEANT = {("database/pooler.py", "a prepared statement with a name")}
 
 
+@pytest.mark.slow
 def test_no_module_leaves_anything_in_a_session() -> None:
     found = {
         (str(path.relative_to(ROOT)), finding.kind): finding.line

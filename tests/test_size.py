@@ -4,6 +4,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import profilesvc
 
 ROOT = Path(profilesvc.__file__).parent
@@ -23,6 +25,7 @@ def longer_than(lines: int, text: str) -> Iterator[str]:
     yield from (node.name for node in functions if (node.end_lineno or 0) - node.lineno >= lines)
 
 
+@pytest.mark.slow
 def test_functions_fit_on_a_screen() -> None:
     found = [f"{name} {function}" for name, text in sources() for function in longer_than(FUNCTION_LINES, text)]
     assert found == []

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from sqlalchemy import select, update
 
-from conftest import ON_ONE_DATABASE, START, AsService, AsUser
+from conftest import ON_ONE_DATABASE, ON_POSTGRES, START, AsService, AsUser
 from profilesvc.delivery.mail import MailSender
 from profilesvc.delivery.senders import Attempt, Due, Failed, Outcome, Retry
 from profilesvc.delivery.smtp import Mailer, Unsent
@@ -684,6 +684,7 @@ class TestAddresses:
         assert found is None if change == "deleted" else found is not None and found.confirmed_at is None
 
     @pytest.mark.parametrize("change", ["test", "enable"])
+    @ON_POSTGRES
     async def test_a_message_that_is_requested_while_the_address_is_deleted_is_not_found(
         self, alice: httpx.AsyncClient, box: Box, services: Services, change: str
     ) -> None:

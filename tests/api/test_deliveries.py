@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from conftest import ON_POSTGRES
 from profilesvc.contract.errors import SERVICE_UNAVAILABLE
 from profilesvc.contract.events import QuotaWarning
 from profilesvc.delivery.senders import (
@@ -303,6 +304,7 @@ async def test_two_workers_at_once_claim_nothing_twice(services: Services) -> No
     assert len({due.id for [due] in sending.sent}) == len(sending.sent) == 40
 
 
+@ON_POSTGRES
 async def test_a_deletion_does_not_deadlock_with_a_claim(services: Services) -> None:
     """A claim locks the channel before its deliveries."""
     number = await channel(services)

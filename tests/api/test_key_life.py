@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from conftest import AsService
+from conftest import ON_POSTGRES, AsService
 from profilesvc.domain.time import FrozenClock, iso
 from profilesvc.operations import operator
 from profilesvc.services import audit, holds
@@ -122,6 +122,7 @@ class TestOperator:
         assert_ok(await first.http.get(LOCATIONS))
         assert (await refusal(holds.billing_event(services, "no@example.com", True, 1)))[0] == "NOT_FOUND"
 
+    @ON_POSTGRES
     async def test_a_billing_event_and_a_change_of_a_key_do_not_deadlock(
         self, plugin: Site, services: Services
     ) -> None:

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from conftest import AsUser, Change
+from conftest import ON_POSTGRES, AsUser, Change
 from profilesvc.contract.events import QuotaWarning
 from profilesvc.database.engine import at_the_end
 from profilesvc.domain import webhooks as rules
@@ -152,6 +152,7 @@ async def test_a_disabled_webhook_is_enabled_and_recovers(
 
 @pytest.mark.in_process("leaves a transaction open")
 @pytest.mark.parametrize("action", ["roll", "test", "recover"])
+@ON_POSTGRES
 async def test_a_request_that_queues_for_a_webhook_waits_for_its_deletion(
     alice: httpx.AsyncClient, plugin: Site, services: Services, action: str
 ) -> None:
@@ -167,6 +168,7 @@ async def test_a_request_that_queues_for_a_webhook_waits_for_its_deletion(
 
 
 @pytest.mark.in_process("leaves a transaction open")
+@ON_POSTGRES
 async def test_a_deletion_waits_for_an_event_that_is_queued(alice: httpx.AsyncClient, services: Services) -> None:
     made, is_queued = await create(alice), asyncio.Event()
 

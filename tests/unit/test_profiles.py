@@ -196,6 +196,7 @@ def test_a_patch_has_only_writable_fields(current: Document, body: Document) -> 
 
 @settings(max_examples=effort(200, 10_000), suppress_health_check=[HealthCheck.too_slow])
 @given(BODIES, BODIES)
+@pytest.mark.slow
 def test_a_body_merged_twice_is_a_body_merged_once(base: Document, body: Document) -> None:
     once = profiles.merge(base, body)
     assert profiles.merge(once, body) == once
