@@ -74,6 +74,7 @@ async def test_the_posts_a_month_are_those_of_the_table(services: Services, alic
 
 
 @pytest.mark.parametrize(("name", "locations", "keys"), [(name, locations, keys) for name, _, locations, keys in PLANS])
+@pytest.mark.slow
 async def test_the_locations_and_keys_are_those_of_the_table(
     services: Services, as_user: AsUser, name: str, locations: int, keys: int
 ) -> None:
