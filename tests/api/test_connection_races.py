@@ -88,6 +88,7 @@ async def test_requests_that_overlap_the_disconnect_store_nothing(
     for method, path, sent_to, body in (
         ("PATCH", "/v1/locations", "/api/v1/sync/411", profile),
         ("POST", "/v4", f"/api/v1/posts?locationId={BAKERY}", post),
+        ("POST", "/v4", f"/api/v1/posts?locationId={BAKERY}&", post),  # with an idempotency key
         ("GET", "/v1/locations", "/api/v1/sync/comparison/411", None),
     ):
         number = await connected(browser, alice)
@@ -95,10 +96,20 @@ async def test_requests_that_overlap_the_disconnect_store_nothing(
         assert done["refused"] == []
         assert_ok(await alice.patch(f"/api/v1/external-business/{BAKERY}/sync", json={"syncEnabled": True}))
         waiting = await held(
-            emulator, alice.request("GET" if body is None else "POST", sent_to, json=body), method, path
+            emulator,
+            alice.request(
+                "GET" if body is None else "POST",
+                sent_to,
+                json=body,
+                headers={"Idempotency-Key": "one"} if sent_to.endswith("&") else {},
+            ),
+            method,
+            path,
         )
         assert_ok(await alice.delete(f"{CONNECTIONS}/{number}"))
-        await waiting.finish()
+        response = await waiting.finish()
+        if body is not None:
+            assert_error(response, 404, "NOT_FOUND")
         await services.background.settle()
         after = await everything(services)
         for text in ("Roy Bakery", "Bread"):

@@ -82,6 +82,15 @@ class TestChange:
         body = {"offer": {"couponCode": "BREAD"}}
         assert assert_ok(await alice.patch(f"{PATH}/11101", params=PIER, json=body))["offer"] == body["offer"]
 
+    async def test_checks_the_body_while_the_provider_is_down(
+        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
+    ) -> None:
+        await names(alice)
+        clock.advance(hours=1)
+        await fail(emulator)
+        response = await alice.patch(f"{PATH}/11101", params=PIER, json={"sumary": "x"})
+        assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == ["sumary"]
+
     async def test_returns_404_for_an_unknown_post(self, alice: httpx.AsyncClient) -> None:
         assert_error(await alice.patch(f"{PATH}/99", params=PIER, json={"summary": "x"}), 404, "NOT_FOUND")
 

@@ -286,3 +286,14 @@ class TestIdempotency:
         other = assert_ok(await create(alice), 201)
         assert assert_ok(await create(alice, headers=KEY), 201)["name"] != other["name"]
         assert len(await names(alice)) == 14
+
+    async def test_does_not_find_an_earlier_post_that_was_read_again(
+        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
+    ) -> None:
+        other = assert_ok(await create(alice), 201)
+        clock.advance(seconds=1)
+        await fail(emulator, times=1, kind="disconnect", match={"path": "/v4", "method": "POST"})
+        assert_error(await create(alice, headers=KEY), 502, "PROVIDER_API_ERROR")
+        clock.advance(hours=1)
+        await names(alice)
+        assert assert_ok(await create(alice, headers=KEY), 201)["name"] != other["name"]

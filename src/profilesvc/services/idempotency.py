@@ -48,8 +48,7 @@ class Claim:
         Raises:
             ServiceError: IDEMPOTENCY_IN_PROGRESS, because another holder has taken over.
         """
-        if not await idempotency.write_note(session, self.owner_id, self.scope, self.fence, note):
-            raise _in_progress()
+        await self._require(session, await idempotency.write_note(session, self.owner_id, self.scope, self.fence, note))
 
     async def finish(self, session: AsyncSession, status: int, response: bytes) -> None:
         """Store the response in the transaction of the effect, before it locks other rows.
@@ -57,7 +56,12 @@ class Claim:
         Raises:
             ServiceError: IDEMPOTENCY_IN_PROGRESS, because another holder has taken over.
         """
-        if not await idempotency.finish(session, self.owner_id, self.scope, self.fence, status, response.decode()):
+        stored = await idempotency.finish(session, self.owner_id, self.scope, self.fence, status, response.decode())
+        await self._require(session, stored)
+
+    async def _require(self, session: AsyncSession, is_ours: bool) -> None:
+        """Require that no other holder has taken over. A claim that was deleted with its location has none."""
+        if not is_ours and await idempotency.find(session, self.owner_id, self.scope) is not None:
             raise _in_progress()
 
 

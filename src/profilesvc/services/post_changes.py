@@ -22,7 +22,11 @@ async def change(services: Services, location: AllowedLocation, post_id: str, bo
     Raises:
         ServiceError: VALIDATION_ERROR, PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR, in this order.
     """
-    existing = await _find(services, location, post_id, must_be_current=True)
+    try:
+        existing = await _find(services, location, post_id, must_be_current=True)
+    except ServiceError:
+        check_patch(None, body)  # an invalid body comes before a provider that is down
+        raise
     update, mask = check_patch(None if existing is None else orjson.loads(existing), body)
     require_plan(location, "posts")
     if existing is None:

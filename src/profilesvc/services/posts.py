@@ -165,6 +165,8 @@ async def _count(services: Services, location: AllowedLocation, now: int, claim:
         if used is not None:
             if claim is not None:
                 await claim.write(session, str(month))
+                if claim.note:  # of an earlier month, in which it was not created
+                    await posts.give_back(session, location.owner_id, int(claim.note))
             await _warn(services, session, location, month, used)
             return month
         used = await posts.used(session, location.owner_id, month)
@@ -199,7 +201,7 @@ async def _created_before(
     """
     async with services.storage.read() as session:
         others = await posts.read_before(session, location.owner_id, location.name, since)
-        others |= await posts.created_since(session, location.owner_id, location.name, since)
+        others |= await posts.created_since(session, location.owner_id, location.name, since - 2 * _CLOCK_SKEW)
     remote = await provider_at(services, location)
     for document in await remote.posts(location.account, location.name):
         candidate = stored(location.name, document)

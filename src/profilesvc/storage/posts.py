@@ -281,4 +281,5 @@ async def created_since(session: Executor, owner_id: int, location: str, instant
         events.c.created_at >= instant,
     )
     rows = await session.execute(select(events.c.data).where(*is_created))
-    return {json.loads(row.data)["post"]["name"].rpartition("/")[2] for row in rows}
+    posts_of_events = (json.loads(row.data).get("post", {}) for row in rows)  # a disconnection deletes the content
+    return {post["name"].rpartition("/")[2] for post in posts_of_events if "name" in post}
