@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import select, update
 
 from conftest import ON_ONE_DATABASE, ON_POSTGRES, START, AsService, AsUser
+from profilesvc.contract.errors import SERVICE_UNAVAILABLE
 from profilesvc.delivery.mail import MailSender
 from profilesvc.delivery.senders import Attempt, Due, Failed, Outcome, Retry
 from profilesvc.delivery.smtp import Mailer, Unsent
@@ -22,6 +23,7 @@ from profilesvc.domain.time import DAY, MINUTE, FrozenClock, iso
 from profilesvc.operations import housekeeping, sweep
 from profilesvc.services import alerts
 from profilesvc.services.context import Services
+from profilesvc.storage import alerts as stored_alerts
 from profilesvc.storage import channels, deliveries, holds, partitions, tables
 from support.api import ALICE, BOB, Site, assert_error, assert_ok, fields
 from support.effort import effort
@@ -416,6 +418,37 @@ class TestTimes:
         await box.deliver()
         assert len(box.subjects) == (0 if hours else 1)
         await passing(hours=hours)
+        assert len(box.subjects) == 1
+
+    @ON_ONE_DATABASE
+    async def test_a_waiting_event_is_sent_although_the_address_was_switched_off_meanwhile(
+        self, alice: httpx.AsyncClient, plugin: Site, box: Box, passing: Passing
+    ) -> None:
+        made = await add(alice, immediate=[], daily=["key.rolled"], digest_at="06:00")
+        assert_ok(await alice.post(f"{KEYS}/{plugin.key['client_id']}/roll", json={}))
+        await box.deliver()
+        for enabled in (False, True):
+            assert_ok(await alice.patch(f"{ALERTS}/{made['id']}", json={"enabled": enabled}))
+            await box.deliver()
+        await passing(hours=3)
+        assert box.subjects == ["Daily digest: 1 event"]
+
+    @ON_ONE_DATABASE
+    async def test_an_alert_is_sent_once_although_its_reminder_cannot_be_stored(
+        self,
+        alice: httpx.AsyncClient,
+        plugin: Site,
+        box: Box,
+        passing: Passing,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        async def fail(*_: Any) -> None:
+            raise ServiceError(SERVICE_UNAVAILABLE)
+
+        monkeypatch.setattr(stored_alerts, "add_reminder", fail)
+        await add(alice, immediate=["connection.offline"], daily=[], reminders=True)
+        await beat(plugin)
+        await passing(hours=30)
         assert len(box.subjects) == 1
 
     async def test_a_digest_in_the_quiet_time_is_sent_at_its_end(

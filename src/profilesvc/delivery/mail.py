@@ -58,7 +58,8 @@ class MailSender:
             if when == "digest":
                 digest.append(each)
             elif isinstance(when, str):
-                ended[each.id] = await self._alert(services, settings, each, is_again=when == "again")
+                ended[each.id] = await self._send(services, [each], _alert(services, each, is_again=when == "again"))
+                await self._remind(services, settings, each, ended[each.id])
             else:
                 ended[each.id] = when
         if digest and services.clock.now() < end:
@@ -66,14 +67,13 @@ class MailSender:
             ended.update(dict.fromkeys((each.id for each in digest), outcome))
         return Postponed(end)
 
-    async def _alert(self, services: Services, settings: AlertSettings, due: Due, *, is_again: bool) -> Outcome:
-        outcome = await self._send(services, [due], _alert(services, due, is_again=is_again))
+    async def _remind(self, services: Services, settings: AlertSettings, due: Due, outcome: Outcome) -> None:
+        """Queue the reminder of an alert that was sent. Its outcome is stored already, so a failure repeats no mail."""
         if isinstance(outcome, Delivered) and settings.reminders and due.event and due.event.type in DOWN:
             async with services.storage.write() as session:
                 await stored.add_reminder(
                     session, due.owner_id, due.channel.id, number_of(due.event), due.id, due.now + DAY
                 )
-        return outcome
 
     async def _send(self, services: Services, due: list[Due], message: EmailMessage) -> Outcome:
         first = due[0]

@@ -150,7 +150,8 @@ async def change(services: Services, caller: Caller, alert_id: str, body: AlertC
         elif body.enabled is False and row.disabled_at is None:  # another reason is more important
             values |= {"disabled_at": services.clock.now(), "disabled_reason": "owner", "failing_since": None}
         await channels.change(session, caller.owner_id, row.id, **values)
-        await _end_wait(services, session, row)
+        if fields and values.get("disabled_at", row.disabled_at) is None:
+            await _end_wait(services, session, row)
         await _record(services, session, "alert.changed", row, fields=sorted(body.model_fields_set))
         return _entry(await _own(session, caller, alert_id))
 
