@@ -55,8 +55,14 @@ async def test_are_not_reactivated_beyond_the_plan(
         assert all(location["businessId"] for location in listed)
 
 
+@pytest.mark.parametrize("business", [{}, {"business_name": "Roy"}])
 async def test_lose_the_hold_of_the_plan_once_they_are_within_it(
-    http: httpx.AsyncClient, dial: Dial, services: Services, emulator: httpx.AsyncClient, clock: FrozenClock
+    http: httpx.AsyncClient,
+    dial: Dial,
+    services: Services,
+    emulator: httpx.AsyncClient,
+    clock: FrozenClock,
+    business: dict[str, str],
 ) -> None:
     await add_dana(emulator)
     await operator.add_user(services, ZOE, "Zoe", "growth")
@@ -70,6 +76,6 @@ async def test_lose_the_hold_of_the_plan_once_they_are_within_it(
         await disconnect(zoe, number, services)
         await operator.assign_plan(services, ZOE, "growth")
         number = await connect_by_token(http, token, DANA)
-        await imported(zoe, int(number), title_contains="roy", business_name="Roy")
+        await imported(zoe, int(number), title_contains="roy", **business)
         for key in keys:
             assert assert_ok(await zoe.post(f"{KEYS}/{key['client_id']}/reactivate"))["status"] == "active"

@@ -134,13 +134,14 @@ async def reactivate_own(services: Services, caller: Caller, client_id: str) -> 
     async with services.storage.write() as session:
         await users.lock_user(session, caller.owner_id)  # before the key, as a plan change does
         key = await own_key(services, session, caller, client_id)
-        # `key.hold` is the most severe hold, and the owner's is the least severe one.
-        if key.hold is not None and key.hold.reason != "user_requested":
-            raise deactivated(services, key.hold)
-        if not await locations.hold_kept(session, key.owner_id, key.location_name):
-            raise ServiceError(NOT_FOUND, "The location of this key is disconnected. Import it again first.")
         location = await locations.state(session, key.owner_id, key.location_name)
         assert location is not None, "a key refers to it"
+        # `key.hold` is the most severe hold. An assignment within the plan lifts that of the plan.
+        liftable = {"user_requested"} if location.business_id else {"user_requested", "plan_downgrade"}
+        if key.hold is not None and key.hold.reason not in liftable:
+            raise deactivated(services, key.hold)
+        if await locations.place_of(session, key.owner_id, key.location_name) is None:
+            raise ServiceError(NOT_FOUND, "The location of this key is disconnected. Import it again first.")
         await assign_within_plan(services, session, location, location.business_id or key.business_id)
         await lift(services, session, key.owner_id, holds.of_key(key.id), "user_requested")
         return await _standing(session, key)
