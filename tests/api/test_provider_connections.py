@@ -344,6 +344,7 @@ async def test_disconnect_deletes_the_photos_of_drafts(
     await drafts.save(services, location, {}, {"summary": "x", "media": [{"sourceUrl": url}]})
     assert (await browser.http.get(url)).status_code == 200
     assert_ok(await alice.delete(f"{CONNECTIONS}/{number}"))
+    await services.background.settle()
     assert (await browser.http.get(url)).status_code == 404
 
 

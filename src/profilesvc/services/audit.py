@@ -14,7 +14,7 @@ from profilesvc.contract.json import JsonObject
 from profilesvc.domain.audit import Wanted
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request, ip_prefix
-from profilesvc.domain.time import DAY, HOUR, iso
+from profilesvc.domain.time import DAY, HOUR, MINUTE, iso
 from profilesvc.storage import audit, keys
 from profilesvc.storage.audit import CountedRow, EventRow, StoredEvent
 from profilesvc.storage.keys import KeyState
@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # `services.context` imports this module
 
 KEPT = 400 * DAY
 _COLLECT_SECONDS = 1.0
-_MOST_FAILURES = 60  # in a row, after which the collected events are dropped: a row may be at fault
+_KEPT_UNWRITTEN = MINUTE  # then it is dropped: a row may be at fault, and not the database
 
 
 async def record(
@@ -128,7 +128,6 @@ class PendingEvents:
     def __init__(self) -> None:
         self._counts: dict[_Slot, _Count] = {}
         self._unwritten: list[tuple[_Slot, _Count]] = []
-        self._failures = 0
         self._timer: asyncio.TimerHandle | None = None
         self._lock = asyncio.Lock()
 
@@ -160,22 +159,25 @@ class PendingEvents:
             )
 
     async def write(self, services: "Services") -> None:
-        """Write the collected events. They are stored on return, even if another task writes them."""
+        """Write the collected events. They are stored on return, even if another task writes them.
+
+        While the database is not available, nothing is raised, and they are written later.
+        """
         async with self._lock:
             if self._timer is None:
                 return
             self._timer.cancel()
             self._timer = None
-            counts, self._unwritten, self._counts = [*self._unwritten, *self._counts.items()], [], {}
+            counts, self._counts = [*self._unwritten, *self._counts.items()], {}
             try:
                 await services.storage.commit(audit.counting(services.storage.dialect, _rows(counts)))
-            except ServiceError:
-                self._failures += 1
-                if self._failures < _MOST_FAILURES:
-                    self._unwritten = counts
+                self._unwritten = []
+            except ServiceError as error:
+                services.failed_in_background("audit", error)
+                oldest = services.clock.now() - _KEPT_UNWRITTEN
+                self._unwritten = [(slot, count) for slot, count in counts if count.last >= oldest]
+                if self._unwritten:
                     self._start(services)
-                raise
-            self._failures = 0
 
 
 def _rows(counts: Sequence[tuple[_Slot, _Count]]) -> list[CountedRow]:

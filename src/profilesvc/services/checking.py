@@ -17,5 +17,5 @@ async def profile(services: Services, location: AllowedLocation) -> int:
     remote = await provider_at(services, location)
     document = await remote.location(location.name)
     await keep(services, location, document, started)
-    await drift.note(services, location, row, document)
+    await drift.note(services, location, row, document, started)
     return 1 + await drift.note_google(services, location, remote, document, is_check=True)

@@ -33,7 +33,7 @@ async def compare(services: Services, location: AllowedLocation) -> SyncComparis
         found = profiles.differences(source, provider, filtered)
         edits = await _edits(remote, location, provider) if found else NO_EDITS
     await keep(services, location, provider, now)
-    await drift.note(services, location, row, provider)
+    await drift.note(services, location, row, provider, now)
     with contextlib.suppress(ProviderError):  # the background check reads it later
         await drift.note_google(services, location, remote, provider)
     return SyncComparison(

@@ -19,9 +19,14 @@ from profilesvc.storage.locations import LocationState
 
 
 async def note(
-    services: Services, location: AllowedLocation, row: LocationState, profile: JsonObject, holder: str | None = None
+    services: Services,
+    location: AllowedLocation,
+    row: LocationState,
+    profile: JsonObject,
+    started: int,
+    holder: str | None = None,
 ) -> None:
-    """Compare a profile that was just read from the provider with the last sync, by the row from before that.
+    """Compare a profile that was read after `started` with the last sync, by the row from before that reading.
 
     Nothing is written while the differences are those that were reported last, or if a sync has run since. `holder` is
     that of the sync lease if a sync reports what it has found.
@@ -32,7 +37,7 @@ async def note(
     if digest == row.drift:
         return
     async with services.storage.write() as session:
-        if await locations.drifted(session, row, digest, services.clock.now(), holder) and found:
+        if await locations.drifted(session, row, digest, (started, services.clock.now()), holder) and found:
             _publish(services, session, row.owner_id, row.name, found)
 
 

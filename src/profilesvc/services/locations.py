@@ -75,7 +75,7 @@ async def get(services: Services, location: AllowedLocation) -> Rendered:
             age = (now - cached.profile_read_at) // SECOND
         else:
             await keep(services, location, profile, now)
-            await drift.note(services, location, cached, profile)
+            await drift.note(services, location, cached, profile, now)
             with contextlib.suppress(ProviderError):  # the background check reads it later
                 await drift.note_google(services, location, remote, profile)
     detail = {"name": location.name, **{name: profile[name] for name in _DETAIL if name in profile}}

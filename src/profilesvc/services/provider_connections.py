@@ -277,9 +277,13 @@ async def end(services: Services, row: ProviderConnection) -> ProviderConnection
         status = ProviderConnectionStatus(id=row.id, state="disconnected", url=page_of(services))
         event = events.new("provider_connection.disconnected", ProviderConnectionChanged(connection=status))
         events.publish(services, session, owner_id, event)
+    services.background.spawn(_release_photos(services, owner_id, documents))
+    return ProviderConnectionDisconnected(id=row.id, locations=names, deactivated_keys=held)
+
+
+async def _release_photos(services: Services, owner_id: int, documents: list[str]) -> None:
     for document in documents:
         await photos.release(services, owner_id, document)
-    return ProviderConnectionDisconnected(id=row.id, locations=names, deactivated_keys=held)
 
 
 async def withdraw(services: Services, session: AsyncSession, row: ProviderConnection) -> None:

@@ -178,7 +178,7 @@ async def _push(
         try:
             remote = await provider_at(services, location)
             current = await remote.location(location.name)
-            await drift.note(services, location, row, current, lease.holder)
+            await drift.note(services, location, row, current, services.clock.now(), lease.holder)
             await require_verified(services, location, current)
             patch = profiles.plan_patch(current, push.sendable)
             after = await remote.patch_location(row.name, patch.body, patch.mask) if patch.mask else current

@@ -152,16 +152,21 @@ async def verify(session: AsyncSession, owner_id: int, name: str, is_verified: b
     return await _changed(session, owner_id, name, differs, is_verified=is_verified, verification_state=state)
 
 
-async def drifted(session: AsyncSession, row: LocationState, digest: str | None, now: int, holder: str | None) -> bool:
+async def drifted(
+    session: AsyncSession, row: LocationState, digest: str | None, times: tuple[int, int], holder: str | None
+) -> bool:
     """Store the digest of what differs, unless another process has stored one, or a sync may have changed the profile.
 
     Args:
         row: The location before the provider was read.
+        times: When that was, and now.
         holder: The holder of the sync lease if the sync itself has found the difference.
     """
+    started, now = times
     lease, until = locations.c.sync_lease, locations.c.sync_lease_until
     is_same = (locations.c[name].is_not_distinct_from(getattr(row, name)) for name in ("drift", "last_sync"))
-    condition = and_(*is_same, or_(lease.is_(None), until <= now, lease == holder))
+    no_sync = or_(lease.is_(None), until <= now), locations.c.profile_read_at <= started
+    condition = and_(*is_same, lease == holder if holder is not None else and_(*no_sync))
     return await _changed(session, row.owner_id, row.name, condition, drift=digest)
 
 
