@@ -56,9 +56,9 @@ lint: $(DEV) ## check the style of the code and of its English
 types: $(DEV) ## check the types
 	$(BIN)/mypy
 
-# `lint` runs tests/test_english.py. A process that has nothing to do gets tests of another one; more than four were slower.
+# `lint` runs tests/test_english.py.
 pytest: $(DEV) ## run all tests on SQLite and PostgreSQL
-	$(BIN)/pytest -q --numprocesses=auto --maxprocesses=4 --dist=worksteal --ignore=tests/test_english.py
+	$(BIN)/pytest -q $(PARALLEL) --ignore=tests/test_english.py
 
 # One process runs a whole notebook, so its cells run in order (see notebooks/conftest.py).
 notebooks: $(DEV) ## run all notebooks and compare their outputs
