@@ -37,7 +37,7 @@ async def note(
     if digest == row.drift:
         return
     async with services.storage.write() as session:
-        if await locations.drifted(session, row, digest, (started, services.clock.now()), holder) and found:
+        if await locations.drifted(session, row, digest, started, holder) and found:
             _publish(services, session, row.owner_id, row.name, found)
 
 

@@ -153,20 +153,19 @@ async def verify(session: AsyncSession, owner_id: int, name: str, is_verified: b
 
 
 async def drifted(
-    session: AsyncSession, row: LocationState, digest: str | None, times: tuple[int, int], holder: str | None
+    session: AsyncSession, row: LocationState, digest: str | None, started: int, holder: str | None
 ) -> bool:
     """Store the digest of what differs, unless another process has stored one, or a sync may have changed the profile.
 
     Args:
         row: The location before the provider was read.
-        times: When that was, and now.
+        started: When that was.
         holder: The holder of the sync lease if the sync itself has found the difference.
     """
-    started, now = times
     lease, until = locations.c.sync_lease, locations.c.sync_lease_until
     is_same = (locations.c[name].is_not_distinct_from(getattr(row, name)) for name in ("drift", "last_sync"))
-    no_sync = or_(lease.is_(None), until <= now), locations.c.profile_read_at <= started
-    condition = and_(*is_same, lease == holder if holder is not None else and_(*no_sync))
+    no_sync = and_(or_(lease.is_(None), until <= started), locations.c.profile_read_at <= started)
+    condition = and_(*is_same, no_sync if holder is None else lease == holder)
     return await _changed(session, row.owner_id, row.name, condition, drift=digest)
 
 
