@@ -127,9 +127,9 @@ async def claim(by: Transaction, dialect: str, rows: Sequence[DueRow], now: int,
         else:
             room = (1 if channel.failing_since is not None else CALLS) - calls
             chosen += [(channel.owner_id, number) for number in wanted[place][: max(room, 0)]]
+    chosen.sort()  # the order of `finishing`, so that none waits for the other
     changes = [{"of_owner": owner, "delivery": number, "moment": now, "claim": until} for owner, number in chosen]
     claimed = await by.fetch(_CLAIM.executions(dialect, changes)) if changes else []
-    claimed.sort(key=lambda row: (row[0], row[1]))
     found = await _events(by, dialect, {(owner, event) for owner, _, _, event, *_ in claimed if event is not None})
     by_place = {(channel.owner_id, channel.id): (channel, is_suspended) for channel, is_suspended in locked}
     return [
