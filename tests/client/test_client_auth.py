@@ -184,6 +184,6 @@ def test_a_token_with_spaces_is_rejected_without_repeating_it() -> None:
 
 def test_a_plain_httpx_client_can_use_the_tokens(service: Service, key: KeyCreated) -> None:
     auth = ServiceAuth(service.url, key.client_id, key.client_secret, ["business.read"])
-    with httpx.Client(base_url=service.url, auth=auth) as client:
+    with httpx.Client(base_url=service.url, auth=auth, timeout=60) as client:
         assert client.get("/api/v1/external-business/locations/111").is_success
         assert client.post("/api/v1/sync/111", json={"title": "x"}).status_code == 403

@@ -203,7 +203,7 @@ def test_the_containers_work_together(
         checks = json.loads(second.run("profilesvc", "doctor", "--json"))
         assert {check["name"] for check in checks if check["status"] != "ok"} <= {"guides", "mail", "metrics"}, checks
         trusted = ssl.create_default_context(cafile=str(secrets / "certificate"))
-        with httpx.Client(base_url=url, verify=trusted, trust_env=False) as http:
+        with httpx.Client(base_url=url, verify=trusted, trust_env=False, timeout=60) as http:
             assert granted(http, key) == 200
             assert http.get("/metrics").status_code == 404
             assert first.stop() == 0

@@ -104,7 +104,7 @@ def form_of(page: str) -> dict[str, str]:
 def test_a_browser_can_sign_in_to_the_dashboard_of_the_lab(link: str) -> None:
     """Under the address that a browser has, whatever the lab's service calls itself; over the same data and clock."""
     threads = threading.active_count()
-    with open_lab() as lab, httpx.Client(follow_redirects=True, trust_env=False) as browser:
+    with open_lab() as lab, httpx.Client(follow_redirects=True, trust_env=False, timeout=60) as browser:
         body = {"name": "Made in the page", "business_id": 10, "assigned_location_id": lab.location}
         assert lab.user("alice").post("/api/v1/developer/credentials", json=body).status_code == 201
         lab.advance(days=40)

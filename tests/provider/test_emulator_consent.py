@@ -226,7 +226,10 @@ async def test_codes_and_tokens_are_not_recorded(rig: Rig) -> None:
 
 
 def test_consent_over_a_socket(tmp_path: Path, clock: FrozenClock) -> None:
-    with served(emulator_at(tmp_path, clock)) as origin, httpx.Client(base_url=origin, trust_env=False) as http:
+    with (
+        served(emulator_at(tmp_path, clock)) as origin,
+        httpx.Client(base_url=origin, trust_env=False, timeout=60) as http,
+    ):
         query = {
             "client_id": "x",
             "redirect_uri": BACK,

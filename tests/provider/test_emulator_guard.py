@@ -36,7 +36,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def http(origin: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=origin, trust_env=False) as client:
+    with httpx.Client(base_url=origin, trust_env=False, timeout=60) as client:
         yield client
 
 
@@ -76,7 +76,7 @@ def test_a_page_of_another_site_changes_nothing(http: httpx.Client, status: int,
 @pytest.mark.parametrize("path", ["state", "faults", "clock", "requests", "reset"])
 def test_nothing_of_it_is_open(http: httpx.Client, method: str, path: str) -> None:
     assert http.request(method, f"/__emulator/{path}").status_code in {401, 404}
-    with httpx.Client(trust_env=False) as other:
+    with httpx.Client(trust_env=False, timeout=60) as other:
         whole = httpx.Request(method, f"{http.base_url}/__emulator/{path}", headers={"Host": "attacker.example"})
         assert other.send(whole).status_code in {403, 404}
 

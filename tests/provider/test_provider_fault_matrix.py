@@ -70,7 +70,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 async def remote(origin: str, clock: FrozenClock) -> AsyncIterator[Rig]:
     """The emulator behind a socket, as it was in the beginning."""
-    async with httpx.AsyncClient(base_url=origin) as client:
+    async with httpx.AsyncClient(base_url=origin, timeout=60) as client:
         await client.post("/__emulator/reset")
         yield Rig(_adapter(client, clock), client, clock)
 

@@ -69,7 +69,10 @@ async def linked(
     seconds = SECONDS.get(parameters.get("toxic", ""), 8)
     (tmp_path / "provider").mkdir()
     with served(emulator_at(tmp_path / "provider", clock)) as origin:
-        async with ToxicLink(httpx.URL(origin).port or 0) as link, httpx.AsyncClient(base_url=origin) as emulator:
+        async with (
+            ToxicLink(httpx.URL(origin).port or 0) as link,
+            httpx.AsyncClient(base_url=origin, timeout=60) as emulator,
+        ):
             provider = ProviderSettings(url=link.origin, timeout_seconds=seconds, edits_per_minute=0)
             app = create_app(settings.model_copy(update={"provider": provider}), Runtime(clock, SeededEntropy("link")))
             async with app.test_app():

@@ -89,5 +89,5 @@ async def services(deployment: Deployment) -> AsyncIterator[Services]:
 @pytest.fixture
 async def emulator(deployment: Deployment) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the provider's control API."""
-    async with httpx.AsyncClient(base_url=deployment.emulator.url, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=deployment.emulator.url, trust_env=False, timeout=60) as client:
         yield client

@@ -48,7 +48,10 @@ def events_of(client: httpx.Client) -> list[tuple[str, str]]:
 
 def test_an_edit_at_the_provider_becomes_one_event_within_a_minute(sqlite_template: Path, tmp_path: Path) -> None:
     app = create_emulator(tmp_path / "provider.db", clock=SystemClock(), entropy=SystemEntropy(), world=load_world())
-    with EmbeddedServer(app) as provider, httpx.Client(base_url=provider.base_url, trust_env=False) as emulator:
+    with (
+        EmbeddedServer(app) as provider,
+        httpx.Client(base_url=provider.base_url, trust_env=False, timeout=60) as emulator,
+    ):
         feed = NotificationSettings(
             topic=TOPIC, service_account=ACCOUNT, audience="feed", jwks_url=f"{provider.base_url}/oauth2/v3/certs"
         )

@@ -89,7 +89,7 @@ def _await(url: str, process: "subprocess.Popen[bytes]") -> None:
 
 
 def test_a_cache_never_serves_the_response_of_another_caller(cache: str, people: dict[str, str]) -> None:
-    with httpx.Client(base_url=cache, trust_env=False) as http:
+    with httpx.Client(base_url=cache, trust_env=False, timeout=60) as http:
         bearer = {email: {"Authorization": f"Bearer {token}"} for email, token in people.items()}
         bobs = http.get(LOCATIONS, headers=bearer[BOB])
         alices = http.get(LOCATIONS, headers=bearer[ALICE])

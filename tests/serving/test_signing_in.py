@@ -12,7 +12,7 @@ from support.program import serving
 
 
 def test_the_sign_in_that_the_demo_prints_works(tmp_path: Path) -> None:
-    with serving(tmp_path, "demo", "--port", "0") as demo, httpx.Client(trust_env=False) as browser:
+    with serving(tmp_path, "demo", "--port", "0") as demo, httpx.Client(trust_env=False, timeout=60) as browser:
         url = f"http://127.0.0.1:{demo.port}"
         told = next(line for line in demo.introduction() if line.startswith("sign in "))
         assert told == f"sign in        with OpenID Connect: issuer {url}/dev/issuer, client dashboard, no password"

@@ -173,7 +173,7 @@ def test_readiness_changes_before_new_connections_are_refused(tmp_path: Path, da
     words = ("serve", "--demo", "--workers", "2", "--port", "0")
     settings = {"DATABASE_URL": database_url, "DRAIN_SECONDS": "3"}
     with serving(tmp_path, *words, **settings) as service:
-        with httpx.Client(base_url=service.url, headers={"Connection": "close"}) as http:
+        with httpx.Client(base_url=service.url, headers={"Connection": "close"}, timeout=60) as http:
             assert http.get("/readyz").is_success
             service.process.terminate()
             asked: list[httpx.Response] = []

@@ -67,7 +67,7 @@ async def rig(request: pytest.FixtureRequest) -> AsyncIterator[Rig]:
         async def shift(by: int) -> None:
             traveller.shift(by / SECOND)
 
-        windows = SharedWindows(url, MemoryWindows(FrozenClock(NOW)))
+        windows = SharedWindows(url, MemoryWindows(FrozenClock(NOW)), timeout=60)
         yield windows, shift
         await windows.close()
 
@@ -186,7 +186,7 @@ async def test_a_hanging_server_is_waited_for_once() -> None:
 
 
 async def test_a_server_that_comes_back_counts_again(redis_server: RedisServer) -> None:
-    windows = SharedWindows(redis_server.url, MemoryWindows(FrozenClock(NOW)), pause=0.0)
+    windows = SharedWindows(redis_server.url, MemoryWindows(FrozenClock(NOW)), pause=0.0, timeout=60)
     redis = Redis.from_url(redis_server.url)
     await windows.take("back", THREE)
     await redis.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")

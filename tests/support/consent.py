@@ -65,7 +65,7 @@ async def _of_provider(http: httpx.AsyncClient, url: str) -> AsyncIterator[httpx
     if urlsplit(url).netloc == http.base_url.netloc.decode():
         yield http
     else:
-        async with httpx.AsyncClient(verify=False, trust_env=False) as provider:
+        async with httpx.AsyncClient(verify=False, trust_env=False, timeout=60) as provider:
             yield provider
 
 

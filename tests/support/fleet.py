@@ -106,7 +106,7 @@ class Fleet:
 
     def provider(self) -> httpx.AsyncClient:
         """A client of the provider."""
-        return httpx.AsyncClient(base_url=self._emulator.base_url, verify=False, trust_env=False)
+        return httpx.AsyncClient(base_url=self._emulator.base_url, verify=False, trust_env=False, timeout=60)
 
     def change(self, **parts: Any) -> None:
         """Other parts in all processes, as `parts.changed` takes them, and an empty count."""

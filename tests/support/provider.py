@@ -131,5 +131,5 @@ def served(app: Quart) -> Iterator[str]:
 @asynccontextmanager
 async def over_socket(folder: Path, clock: FrozenClock) -> AsyncIterator[Rig]:
     with served(emulator_at(folder, clock)) as origin:
-        async with httpx.AsyncClient(base_url=origin) as client:
+        async with httpx.AsyncClient(base_url=origin, timeout=60) as client:
             yield Rig(_adapter(client, clock), client, clock)
