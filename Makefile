@@ -12,7 +12,7 @@ RUNTIME := .venv/.runtime-$(PYTHON_VERSION)
 DEV := .venv/.dev-$(PYTHON_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help install run port test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx promtool promtool-installed wordpress plugin failover failover-programs image image-tools clients package package-tools audit docs fmt openapi messages reference clean
+.PHONY: help install run port test check quick lint types pytest thorough notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx promtool promtool-installed wordpress plugin failover failover-programs image image-tools clients package package-tools audit docs fmt openapi messages reference clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -29,10 +29,12 @@ port:
 		{ echo "Port $(PORT) is taken or not allowed. Choose another one: make run PORT=9000 (0: any free one)" >&2; exit 1; }
 
 # The notebooks run next to mypy, which uses one core only. The tests run afterwards, because some of them measure times.
-test: $(DEV) ## run all checks, as CI does: lint, types, all tests on SQLite and PostgreSQL, all notebooks
+test: $(DEV) ## check a change in eight minutes: lint, types, all notebooks, the tests except for those of `make thorough`
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types notebooks
 	@$(MAKE) --no-print-directory pytest
 
+# Tests with a target of their own.
+ELSEWHERE := browser or clients or package or wordpress or failover or image or long
 # The tests of a file run in one process, because they share servers. tests/conftest.py orders the files.
 PARALLEL := --numprocesses=auto --maxprocesses=6 --dist=loadfile --no-loadscope-reorder
 
@@ -40,11 +42,9 @@ PARALLEL := --numprocesses=auto --maxprocesses=6 --dist=loadfile --no-loadscope-
 check: $(DEV) ## check a change in a minute and a half: lint, types, unit tests, the API tests on SQLite, the docs
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types quick
 
-# Without tests that take more than a second, those that run the commands of the pages, because these start servers, and
-# test_english.py, which `lint` runs. Two processes: each imports for 5 s, and `lint` and `types` run beside them.
+# Without tests that take more than a second, and test_english.py, which `lint` runs. Two processes: each imports for 5 s, and `lint` and `types` run beside them.
 quick: $(DEV)
-	$(BIN)/pytest -q --numprocesses=2 --dist=worksteal -m 'not postgres and not long and not slow' tests/unit tests/api tests/docs \
-		--deselect tests/docs/test_deploy.py --deselect tests/docs/test_pages.py::test_the_blocks_of_a_page_work_in_its_order \
+	$(BIN)/pytest -q --numprocesses=2 --dist=worksteal -m 'not (postgres or slow or thorough or long)' tests/unit tests/api tests/docs \
 		$(filter-out tests/test_english.py,$(wildcard tests/test_*.py))
 
 lint: $(DEV) ## check the style of the code and of its English
@@ -57,8 +57,11 @@ types: $(DEV) ## check the types
 	$(BIN)/mypy
 
 # `lint` runs tests/test_english.py.
-pytest: $(DEV) ## run all tests on SQLite and PostgreSQL
-	$(BIN)/pytest -q $(PARALLEL) --ignore=tests/test_english.py
+pytest: $(DEV) ## run the tests of `make test`
+	$(BIN)/pytest -q $(PARALLEL) -m 'not (thorough or $(ELSEWHERE))' --ignore=tests/test_english.py
+
+thorough: $(DEV) ## run the tests that take long, and on PostgreSQL those of the API that `make test` runs on SQLite
+	$(BIN)/pytest -q $(PARALLEL) -m 'thorough and not ($(ELSEWHERE))'
 
 # One process runs a whole notebook, so its cells run in order (see notebooks/conftest.py).
 notebooks: $(DEV) ## run all notebooks and compare their outputs

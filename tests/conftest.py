@@ -340,11 +340,12 @@ def redis_cluster() -> Iterator["RedisCluster"]:
 # For what no database can change, where the test is long or has many cases: a rejected body, a page of texts.
 # `make deployed` runs it on PostgreSQL all the same.
 ON_ONE_DATABASE = pytest.mark.parametrize("database", ["sqlite"])
-_POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
-ON_POSTGRES = pytest.mark.parametrize("database", [_POSTGRES])
+POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
+ON_POSTGRES = pytest.mark.parametrize("database", [POSTGRES])
+_POSTGRES_TOO = pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.thorough])
 
 
-@pytest.fixture(params=[_POSTGRES] if WORKERS else ["sqlite", _POSTGRES])
+@pytest.fixture(params=[POSTGRES] if WORKERS else ["sqlite", _POSTGRES_TOO])
 def database(request: pytest.FixtureRequest) -> str:
     """Which database the test runs on; tests that depend on it run on both."""
     return str(request.param)

@@ -189,7 +189,7 @@ def test_time_and_chance_are_read_in_one_place() -> None:
         assert not {name for name in imports(module) if within(name, chance)}, f"{module} makes chance of its own"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_no_import_warns() -> None:
     """Imports inside functions too. A library warns first at its import about what it will drop."""
     nodes = [node for module in modules() for node in ast.walk(tree(module))]

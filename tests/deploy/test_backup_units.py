@@ -12,6 +12,8 @@ from conftest import Postgres
 from support.repository import ROOT
 from support.systemd_machine import ANALYZE, SystemdMachine, missing
 
+pytestmark = pytest.mark.thorough
+
 BACKUP = ROOT / "deploy" / "backup"
 DATABASE = "/var/lib/profilesvc/profilesvc.db"
 CREATE = f"""import sqlite3

@@ -17,7 +17,7 @@ from support.citus import on_one_server
 from support.page_blocks import proven_by
 from support.program import command
 
-pytestmark = [on_one_server, pytest.mark.postgres]
+pytestmark = [pytest.mark.thorough, on_one_server, pytest.mark.postgres]
 SET_UP = "test_the_backup_is_set_up_by_the_page"
 SYNCHRONOUS = "test_a_synchronous_backup_has_every_acknowledged_write"
 RESTORE = "test_a_destroyed_server_is_restored_to_its_last_second"

@@ -15,6 +15,8 @@ import pytest
 from support.backups import PAGE, Load, Machine, assert_granted, served
 from support.page_blocks import proven_by
 
+pytestmark = pytest.mark.thorough
+
 LITESTREAM = Path(sys.executable).with_name("litestream")
 SET_UP = "test_the_replica_is_set_up_by_the_page"
 RESTORE = "test_a_destroyed_file_is_restored_to_its_last_second"

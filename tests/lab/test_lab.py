@@ -182,6 +182,7 @@ def test_a_lab_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Path) -> 
     assert logging.getLogger("profilesvc").handlers == handlers
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ending", ["", "raise SystemExit(0)", "lab.client.service"])
 def test_a_forgotten_close_leaves_nothing(ending: str, tmp_path: Path) -> None:
     source = f"from profilesvc.lab import open_lab\nlab = open_lab()\nlab.user('alice').get('/healthz')\n{ending}"

@@ -11,6 +11,8 @@ import pytest
 from profilesvc.lab import open_lab
 from profilesvc.lab.notebooks import kernel_for, main, read
 
+pytestmark = pytest.mark.thorough
+
 PAGE = ["# A page", "lab = __import__('profilesvc.lab', fromlist=['x']).open_lab()", "## Next", "lab.close()"]
 
 

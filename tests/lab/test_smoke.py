@@ -11,6 +11,8 @@ from profilesvc.lab import smoke
 from profilesvc.lab.pages import Page
 from support.smoke import KEY, NOTEBOOKS, OPEN, POST, SYNC, Deployment, Gate, deployed, ended, page, stop
 
+pytestmark = pytest.mark.thorough
+
 CLEAN = "all changes are undone"
 Smoked = Callable[..., tuple[int, list[str], str]]
 

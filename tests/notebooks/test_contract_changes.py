@@ -30,11 +30,13 @@ def test_a_change_applies_to_the_source(change: Change) -> None:
     assert page_of(change.page).exists()
 
 
+@pytest.mark.thorough
 def test_an_unchanged_copy_is_green(tmp_path: Path) -> None:
     done = checked(page_of("00"), PYTHONPATH=str(package_copy(tmp_path)))
     assert done.stdout == "00_start_here.ipynb: ok\n", done.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("change", _cases())
 def test_a_page_notices(change: Change, tmp_path: Path) -> None:
     copy = package_copy(tmp_path)

@@ -11,6 +11,8 @@ from nbconvert import PythonExporter
 from support.notebook_pages import NOTEBOOKS, load
 from support.program import environment
 
+pytestmark = pytest.mark.thorough
+
 CPU_SECONDS = 10  # it is 2 to 4; a page waits at most for one timeout of the provider (test_policy.py)
 _CPU = "\nimport time\nprint('CPU seconds:', time.process_time())\n"
 # A parameter of each page, and what the page then shows.

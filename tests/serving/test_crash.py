@@ -27,6 +27,8 @@ from support.effort import effort
 from support.served_process import ServedProcess, Start, forked, served_process, started
 from support.wire import seeded
 
+pytestmark = pytest.mark.thorough
+
 KILLS = effort(5, 20)
 ROUNDS = effort(1, 50)
 REPORT = Path(__file__).parents[2] / "build" / "crash.txt"

@@ -29,6 +29,7 @@ from support.served_process import ServedProcess
 from support.wire import user_token
 
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.fuzz,
     pytest.mark.parametrize("database", [pytest.param("postgres", marks=pytest.mark.postgres)]),
 ]

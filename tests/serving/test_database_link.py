@@ -20,7 +20,7 @@ from support.effort import effort
 from support.tokens import PATH, grant, refresh
 from support.toxic import Toxic, ToxicLink
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.thorough, pytest.mark.postgres]
 IN_SECONDS, WELL_AGAIN_SECONDS = 6, 10
 KEYS, PIER, SWITCH = "/api/v1/developer/credentials", "/api/v1/posts?locationId=111", "/api/v1/external-business"
 NEW_KEY = {"name": "Link", "business_id": 10, "assigned_location_id": "locations/112"}

@@ -34,6 +34,7 @@ from support.tokens import PATH as TOKEN
 from support.tokens import grant
 
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.in_process("reads the log and moves the clock of the outage"),
     ON_POSTGRES,
 ]

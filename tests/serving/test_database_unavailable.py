@@ -26,6 +26,8 @@ from support.database_outage import (
 )
 from support.wire import KEYS, POSTS, Served, serving
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def served(settings: Settings) -> Iterator[Served]:

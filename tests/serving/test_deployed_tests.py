@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.thorough
+
 CHOSEN = [  # what processes have to agree about
     "test_idempotency.py::test_A128_many_at_once_run_once",
     "test_limits.py::test_sites_and_users_are_counted_apart",

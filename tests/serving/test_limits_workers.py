@@ -17,7 +17,7 @@ from support.redis_server import RedisServer
 if TYPE_CHECKING:
     from conftest import Postgres
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.thorough, pytest.mark.postgres]
 BUSINESSES = "/api/v1/businesses"
 LIMIT, BURST, WINDOW = 150, 50, 80
 REQUESTS = 500

@@ -10,6 +10,7 @@ from profilesvc.domain.time import FrozenClock
 from support.api import Site, assert_error, assert_ok
 
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.in_process("moves the clock and changes the database's server"),
     ON_POSTGRES,
 ]

@@ -12,7 +12,7 @@ from support.api import ALICE, BOB, assert_error, assert_ok
 from support.deployment import KEYS, TOKEN, Deployment, at_once, deployed, new_site
 from support.effort import effort
 
-pytestmark = [pytest.mark.fuzz, pytest.mark.postgres]
+pytestmark = [pytest.mark.thorough, pytest.mark.fuzz, pytest.mark.postgres]
 POSTS = "/api/v1/posts?locationId=locations/111"
 HEARTBEAT = "/api/v1/api-keys/heartbeat"
 ROUNDS = effort(1, 500)

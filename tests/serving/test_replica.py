@@ -33,6 +33,7 @@ from support.every_operation import every_operation
 from support.surface import Record, Surface
 
 pytestmark = [
+    pytest.mark.thorough,
     on_one_server,
     pytest.mark.in_process("stops the standby"),
     ON_POSTGRES,

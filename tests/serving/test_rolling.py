@@ -21,7 +21,7 @@ from support.balancer import Balancer
 from support.program import Server, command, data
 from support.wire import KEYS
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.thorough, pytest.mark.postgres]
 SLOW_SECONDS = 6  # longer than any request may take
 PAUSE_SECONDS = 0.04  # so that the callers leave time to the servers that start
 MIGRATION = """

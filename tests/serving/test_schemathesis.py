@@ -23,6 +23,8 @@ from support.effort import effort
 from support.tokens import PATH as TOKEN
 from support.wire import seeded, serving
 
+pytestmark = pytest.mark.thorough
+
 HERE = Path(__file__).parent
 DOCUMENT = HERE.parents[1] / "openapi.json"
 REPORTS = HERE.parents[1] / "build" / "schemathesis"

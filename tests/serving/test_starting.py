@@ -15,6 +15,8 @@ import pytest
 from profilesvc.server.serving import EmbeddedServer, bind
 from support.program import environment
 
+pytestmark = pytest.mark.thorough
+
 # Workers whose app starts when the file `go` exists; the supervisor prints its port before it starts them.
 _WORKERS = """
 import asyncio, os, pathlib, sys

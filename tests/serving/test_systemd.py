@@ -24,6 +24,8 @@ from support.ports import free_ports
 from support.repository import ROOT
 from support.systemd_machine import ANALYZE, PEPPER_FILE, SystemdMachine, missing
 
+pytestmark = pytest.mark.thorough
+
 DEPLOY = ROOT / "deploy"
 UNITS = sorted(path.name for kind in ("service", "socket", "timer") for path in DEPLOY.glob(f"profilesvc*.{kind}"))
 needs_systemd = pytest.mark.skipif(ANALYZE is None, reason="systemd is not installed")

@@ -17,6 +17,8 @@ from support.consent import CONNECTIONS, connect_by_token
 from support.program import COMMAND, Server, caller, command, data, environment, serving
 from support.wire import KEYS, REFRESH
 
+pytestmark = pytest.mark.thorough
+
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 WORDS = ("serve", "--demo", "--port", "0")
 

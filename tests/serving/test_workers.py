@@ -21,7 +21,7 @@ from support.program import Server, caller, command, data, serving
 if TYPE_CHECKING:
     from conftest import Postgres
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.thorough, pytest.mark.postgres]
 
 
 @pytest.fixture

@@ -250,6 +250,7 @@ async def test_remain_usable_by_the_previous_version(engine: AsyncEngine) -> Non
     assert await broken_for_the_version_before(engine) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("work", "broken"), [(WORKS, []), *((work, [("users", name)]) for work, name in BREAKS)])
 async def test_a_step_that_breaks_the_previous_version_is_seen(
     engine: AsyncEngine, next_step: NextStep, work: str, broken: list[tuple[str, str]]

@@ -1,4 +1,4 @@
-"""How much a test tries: little in `make test`, much in `make fuzz`."""
+"""How much a test tries: much in `make fuzz`, little elsewhere."""
 
 import os
 from typing import TypeVar
@@ -8,5 +8,5 @@ FULL = os.environ.get("PROFILESVC_FUZZ") == "1"
 
 
 def effort(short: Amount, full: Amount) -> Amount:
-    """The first in `make test`, the second in `make fuzz`."""
+    """The second in `make fuzz`, else the first."""
     return full if FULL else short
