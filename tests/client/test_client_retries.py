@@ -69,6 +69,7 @@ class Script:
 
 READ: Callable[[ProfileClient], Any] = lambda client: client.list_posts(PIER)  # noqa: E731
 CREATE: Callable[[ProfileClient], Any] = lambda client: client.create_post(PIER, {"summary": "Hello"})  # noqa: E731
+FEED: Callable[[ProfileClient], Any] = lambda client: list(client.iter_events())  # noqa: E731
 PUSH: Callable[[ProfileClient], Any] = lambda client: client.sync(PIER, {"title": "Pier"})  # noqa: E731
 CHANGE: Callable[[ProfileClient], Any] = lambda client: client.update_post(PIER, "1", {"summary": "x"})  # noqa: E731
 SWITCH: Callable[[ProfileClient], Any] = lambda client: client.set_sync(PIER, True)  # noqa: E731
@@ -77,6 +78,7 @@ NEW_KEY: Callable[[ProfileClient], Any] = lambda client: client.create_key(  # n
     name="x", business_id=10, assigned_location_id=PIER
 )
 
+NEWS: dict[str, Any] = {"events": [], "next_after": None, "has_more": False}
 PAGE = {"localPosts": [POST], "nextPageToken": ""}
 SWITCHED = {"locationId": PIER, "syncEnabled": True}
 
@@ -84,14 +86,14 @@ SWITCHED = {"locationId": PIER, "syncEnabled": True}
 @pytest.mark.parametrize(
     "failure", [UNAVAILABLE, LIMITED, PROVIDER_DOWN, BUSY, LOST, UNSENT, httpx.ReadTimeout("slow")]
 )
-@pytest.mark.parametrize(("call", "data"), [(READ, PAGE), (CREATE, POST), (PUSH, SYNC)])
+@pytest.mark.parametrize(("call", "data"), [(READ, PAGE), (FEED, NEWS), (CREATE, POST), (PUSH, SYNC)])
 def test_retries_safe_requests(call: Callable[[ProfileClient], Any], data: Any, failure: Step) -> None:
     script = Script(failure, failure, ok(data))
     call(script.client())
     keys = {request.headers.get("X-Idempotency-Key") for request in script.requests}
     assert len(script.requests) == 3
     assert len(keys) == 1
-    assert (None in keys) == (call is READ)
+    assert (None in keys) == (call in (READ, FEED))
 
 
 @pytest.mark.parametrize("failure", [UNAVAILABLE, PROVIDER_DOWN, LOST])

@@ -172,8 +172,8 @@ def read_events(
 ) -> Operation[EventList]:
     """Return a page of the events after one of them, oldest first."""
     parts = {"after": after, "types": ",".join(types) or None, "client_id": client_id}
-    params = {name: value for name, value in parts.items() if value is not None}
-    return Operation("GET", f"{PREFIX}/events", Success[EventList], params={**params, "limit": str(limit)})
+    params = {name: value for name, value in parts.items() if value is not None} | {"limit": str(limit)}
+    return Operation("GET", f"{PREFIX}/events", Success[EventList], params, repeatable=True)
 
 
 def iter_events(
