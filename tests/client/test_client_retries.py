@@ -161,9 +161,19 @@ def test_chooses_the_wait_by_chance() -> None:
 
 
 class TestDelete:
-    def test_is_done_when_the_response_was_lost_and_nothing_is_left(self) -> None:
-        script = Script(LOST, failed(404, "NOT_FOUND"))
-        assert script.client().delete_post(PIER, "1").deleted
+    @pytest.mark.parametrize(
+        "delete",
+        [
+            lambda client: client.delete_post(PIER, "1"),
+            lambda client: client.delete_reply(PIER, "1"),
+            lambda client: client.delete_alert(1),
+            lambda client: client.delete_webhook(1),
+        ],
+    )
+    def test_is_done_when_the_response_was_lost_and_nothing_is_left(
+        self, delete: Callable[[ProfileClient], Any]
+    ) -> None:
+        assert delete(Script(LOST, failed(404, "NOT_FOUND")).client()).deleted
 
     @pytest.mark.parametrize("first", [[], [UNSENT], [LIMITED]])
     def test_of_a_missing_resource_is_raised(self, first: list[Step]) -> None:
