@@ -58,3 +58,19 @@ def test_words_are_utf_8(run: Run, words: tuple[str, ...]) -> None:
     message = refused(run(*words), 2)
     assert message.splitlines()[-1].endswith("is not UTF-8")
     assert "\\udc" in message
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "localhost:8000", "ftp://host", "http://", "http://[::1", "http://host:99999", "http://a..b"),
+        *("http://a\tb", "http://-\u00e9.example", f"http://{'a' * 64}.example"),
+    ],
+)
+def test_an_address_is_a_url(run: Run, url: str) -> None:
+    message = refused(run("simulate", "plugin", "--client-id", "a", "--client-secret", "b", "--url", url), 2)
+    assert "must be a URL such as https://host" in message
+    line = run("doctor", url)
+    assert (line.exit_code, line.stderr) == (1, "")
+    assert line.stdout.startswith("fail  reachable")
+    assert "is not a URL" in line.stdout

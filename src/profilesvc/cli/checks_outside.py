@@ -28,7 +28,7 @@ _READY_HINTS = {
 
 def outside(url: str, transport: httpx.BaseTransport | None = None) -> Iterator[Check]:
     """Check reachability, TLS, clock, readiness, metadata and public keys. Stop if the URL is not reachable."""
-    if not _is_url(url):
+    if not is_url(url):
         yield Check("reachable", "fail", f"{url} is not a URL", "use the form https://host or http://host:port")
         return
     with httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS, transport=transport) as http:
@@ -67,11 +67,13 @@ def ready(port: int) -> Check:
     )
 
 
-def _is_url(url: str) -> bool:
+def is_url(url: str) -> bool:
+    """Return whether a request can be sent to a URL."""
     try:
         parts = urlsplit(url)
+        httpx.URL(url).raw_host.decode().encode("idna")  # labels that are empty or too long
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # invalid port
+    except (ValueError, httpx.InvalidURL):  # also an invalid port
         return False
 
 

@@ -27,6 +27,14 @@ _AGENT = "WordPress/6.8; https://{site}"
 app.command()(receiver)
 
 
+def _url(value: str) -> str:
+    from profilesvc.cli.checks_outside import is_url
+
+    if not is_url(value):
+        raise typer.BadParameter("must be a URL such as https://host or http://host:port")
+    return value
+
+
 @app.callback()
 def simulate() -> None:
     """Simulate programs that use the service."""
@@ -38,7 +46,7 @@ def plugin(
     client_secret: Annotated[
         str, typer.Option(prompt="Client secret", hide_input=True, help="Prompted for if missing.")
     ],
-    url: Annotated[str, typer.Option(help="Base URL of the service.")] = "http://127.0.0.1:8000",
+    url: Annotated[str, typer.Option(help="Base URL of the service.", callback=_url)] = "http://127.0.0.1:8000",
     site: Annotated[str, typer.Option(help="Domain of the site on which the plugin runs.")] = "",
     every: Annotated[float, typer.Option(min=0.1, help="Seconds between heartbeats.")] = 3600,
     refresh_every: Annotated[float, typer.Option(min=0.1, help="Seconds between refreshes of the token.")] = 86_400,
