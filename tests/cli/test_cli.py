@@ -1,6 +1,7 @@
 """Every command in this process: what it prints, as text and as JSON, and how it refuses."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -230,6 +231,21 @@ class TestUsage:
     )
     def test_wrong_usage_ends_with_2(self, run: Run, words: list[str]) -> None:
         assert run(*words).exit_code == 2
+
+    def test_a_command_ends_without_a_word_when_its_reader_ends(self, run: Run) -> None:
+        """As after `| head`; the database is not the cause."""
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = subprocess.run(
+            [*COMMAND, "users", "list"],
+            env=environment(),
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        os.close(writing)
+        assert (done.returncode, done.stderr) == (1, "")
 
     def test_a_defect_keeps_its_traceback(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         def broken() -> None:

@@ -44,6 +44,8 @@ class Commands(TyperGroup):
         """Run the command. Print an expected failure as one line and exit with 1."""
         try:
             return super().invoke(ctx)
+        except BrokenPipeError:  # the reader of the output has ended, such as `head`; Click exits with 1
+            raise
         except Exception as error:
             line = expected(error)
             if line is None:
