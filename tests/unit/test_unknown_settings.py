@@ -1,10 +1,11 @@
 """A variable that is no setting is refused, wherever it is written, with the name that was probably meant."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from profilesvc.settings import SettingsError, load
+from profilesvc.settings import SettingsError, forbid_in_production, load
 
 MEANT = {
     "PROFILESVC_DATABSE_URL": "PROFILESVC_DATABASE_URL",
@@ -30,6 +31,14 @@ def test_a_misspelt_setting_in_the_file_is_rejected_too(tmp_path: Path, monkeypa
         load()
     Path(".env").write_text("OTHER=1\nPROFILESVC_TRUSTED_HOPS=2\n", "utf-8")
     assert load().trusted_hops == 2
+
+
+@pytest.mark.parametrize("read", [load, lambda: forbid_in_production("the demo data")])
+def test_the_file_is_utf_8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[], object]) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(".env").write_bytes(b"PROFILESVC_TRUSTED_HOPS=\xff\n")
+    with pytest.raises(SettingsError, match="^.env is not UTF-8 text$"):
+        read()
 
 
 def test_a_message_names_the_setting_and_the_rule_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -287,8 +287,9 @@ def forbid_in_production(what: str) -> None:
     """Reject an action outside of development, even if other settings are invalid.
 
     Raises:
-        SettingsError: The environment is not `development`.
+        SettingsError: The environment is not `development`, or `.env` is not UTF-8.
     """
+    _names_in(ENV_FILE)
     if _Environment().environment != "development":
         raise SettingsError(f"{PREFIX}ENVIRONMENT: {what} is for development only")
 
@@ -300,7 +301,7 @@ def load(**overrides: Any) -> Settings:
         SettingsError: A setting is unknown or invalid; the message has one line.
     """
     file = overrides.get("_env_file", ENV_FILE)
-    _reject_unknown([*os.environ, *(() if file is None else dotenv_values(file))])
+    _reject_unknown([*os.environ, *(() if file is None else _names_in(file))])
     try:
         return Settings(**overrides)
     except ValueError as error:
@@ -310,6 +311,18 @@ def load(**overrides: Any) -> Settings:
         lines = [f"{PREFIX}{'__'.join(str(p) for p in e['loc']).upper()}: {e['msg']}" for e in problems()]
         texts = [line.replace("Value error, ", "", 1).removeprefix(f"{PREFIX}: ") for line in lines]
         raise SettingsError("; ".join(texts)) from None
+
+
+def _names_in(file: Path | str) -> list[str]:
+    """Return the variables of an environment file.
+
+    Raises:
+        SettingsError: It is not UTF-8.
+    """
+    try:
+        return [*dotenv_values(file)]
+    except UnicodeDecodeError:
+        raise SettingsError(f"{file} is not UTF-8 text") from None
 
 
 def _reject_unknown(variables: list[str]) -> None:
