@@ -66,6 +66,8 @@ BAD_LOGOS: list[tuple[str, str | bytes, str]] = [
     ("logo.svg", SVG.replace("<circle", '<circle onload="alert(1)"'), "has scripts"),
     ("logo.svg", '<!DOCTYPE svg [<!ENTITY a "aa">]>' + SVG, "has scripts"),
     ("logo.svg", SVG.replace("<circle", "<script/><circle").encode("utf-16"), "must be in UTF-8"),
+    ("logo.svg", f'<?xml version="1.0" encoding="none"?>{SVG}', "logo.svg must be in UTF-8"),
+    ("logo.svg", f'<?xml version="1.0" encoding="shift_jis"?>{SVG}', "logo.svg must be in UTF-8"),
     ("logo.svg", SVG + " " * 100_000, "is larger than 100 kB"),
 ]
 

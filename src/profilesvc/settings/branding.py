@@ -67,4 +67,6 @@ def _svg_problem(content: bytes) -> str:
         root = ElementTree.fromstring(content)  # noqa: S314  the operator's own file, without a DTD
     except ElementTree.ParseError:
         return "is not an SVG file"
+    except (LookupError, ValueError):  # it declares an encoding that the parser does not have
+        return "must be in UTF-8"
     return "" if root.tag == _ROOT else "is not an SVG file"
