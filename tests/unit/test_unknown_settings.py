@@ -55,3 +55,8 @@ def test_an_empty_path_is_not_the_current_folder(name: str, monkeypatch: pytest.
     for part in name.lower().split("__"):
         value = getattr(value, part)
     assert value is None
+
+
+def test_an_empty_data_dir_is_the_default_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROFILESVC_DATA_DIR", "")
+    assert load(_env_file=None).data_dir == Path("var")

@@ -214,5 +214,5 @@ def _command() -> str:
     if on_path is not None and Path(on_path).absolute() == program.absolute():
         words = [program.name]
     data_dir = os.environ.get(f"{PREFIX}DATA_DIR")
-    prefix = "" if data_dir is None else f"{PREFIX}DATA_DIR={shlex.quote(str(Path(data_dir).absolute()))} "
+    prefix = "" if not data_dir else f"{PREFIX}DATA_DIR={shlex.quote(str(Path(data_dir).absolute()))} "
     return prefix + shlex.join(words)

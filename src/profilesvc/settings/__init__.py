@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from dotenv import dotenv_values
-from pydantic import AfterValidator, BaseModel, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -57,6 +57,7 @@ __all__ = [
 
 PREFIX = "PROFILESVC_"
 ENV_FILE = ".env"
+_DATA_DIR = Path("var")
 _PLACEHOLDER = re.compile(r"change[-_ ]?(?:me|it|this)\b|…|\A<[^<>]*>\Z", re.IGNORECASE)
 _ORIGIN = re.compile(r"https?://(?:[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?\Z")
 
@@ -123,7 +124,7 @@ class Settings(BaseSettings):
     """`production` rejects development shortcuts, demo data and placeholders."""
     base_url: Annotated[str, AfterValidator(checked_base_url)] = ""
     """Public address, issuer and audience of all tokens. Empty: where it listens. Production needs an https origin."""
-    data_dir: Path = Path("var")
+    data_dir: Annotated[Path, BeforeValidator(lambda value: value or _DATA_DIR)] = _DATA_DIR
     """Folder of the SQLite database, the emulator's state and the demo key."""
     database_url: Annotated[str, AfterValidator(_database_url)] = ""
     """`postgresql+asyncpg://user:password@host/name`; several processes need it. Empty: a SQLite file in `DATA_DIR`.
