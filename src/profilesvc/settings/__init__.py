@@ -332,17 +332,24 @@ def _reject_unknown(variables: list[str]) -> None:
     files = [f"{secret}{SUFFIX}" for secret in secrets(Settings, PREFIX)]
     for variable in variables:
         name = variable.upper()
-        if not name.startswith(PREFIX) or name in files or name.split("__")[0] in groups:
+        if not name.startswith(PREFIX) or name in files or name in groups:
+            continue
+        if _fields(groups.get(name.split("__")[0])) is not None:  # the group rejects fields that it does not have
             continue
         similar = difflib.get_close_matches(name, [*_all_variables(groups), *files], n=1)
         raise SettingsError(f"{variable} is not a setting." + (f" Did you mean {similar[0]}?" if similar else ""))
+
+
+def _fields(group: FieldInfo | None) -> dict[str, FieldInfo] | None:
+    """Return the fields of a group; None if it is none."""
+    return None if group is None else getattr(type(group.default), "model_fields", None)
 
 
 def _all_variables(groups: dict[str, FieldInfo]) -> list[str]:
     """Return all variables, including `GROUP__FIELD`."""
     names: list[str] = []
     for name, field in groups.items():
-        fields = getattr(type(field.default), "model_fields", None)
+        fields = _fields(field)
         names += (
             [name]
             if fields is None
