@@ -40,7 +40,7 @@ def test_a_misspelt_setting_in_the_file_is_rejected_too(tmp_path: Path, monkeypa
 def test_the_file_is_utf_8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[], object]) -> None:
     monkeypatch.chdir(tmp_path)
     Path(".env").write_bytes(b"PROFILESVC_TRUSTED_HOPS=\xff\n")
-    with pytest.raises(SettingsError, match="^.env is not UTF-8 text$"):
+    with pytest.raises(SettingsError, match=r"^\.env is not UTF-8 text$"):
         read()
 
 
@@ -49,6 +49,13 @@ def test_a_message_names_the_setting_and_the_rule_only(monkeypatch: pytest.Monke
     with pytest.raises(SettingsError) as refused:
         load(_env_file=None)
     assert str(refused.value).startswith("PROFILESVC_DATABASE_URL: must start with ")
+
+
+@pytest.mark.parametrize("value", ["x", "1", "[]", "{"])
+def test_a_message_names_a_group_that_is_no_object(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROFILESVC_METRICS", value)
+    with pytest.raises(SettingsError, match=r"^PROFILESVC_METRICS: "):
+        load(_env_file=None)
 
 
 @pytest.mark.parametrize("name", ["GUIDES_FOLDER", "PLANS_FILE", "TOKENS__SIGNING_KEY_FILE", "DASHBOARD__LOGO_FILE"])

@@ -58,6 +58,7 @@ __all__ = [
 PREFIX = "PROFILESVC_"
 ENV_FILE = ".env"
 _DATA_DIR = Path("var")
+_UNREADABLE = re.compile(r'\Aerror parsing value for field "(\w+)" from source .*')  # of pydantic_settings
 _PLACEHOLDER = re.compile(r"change[-_ ]?(?:me|it|this)\b|…|\A<[^<>]*>\Z", re.IGNORECASE)
 _ORIGIN = re.compile(r"https?://(?:[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?\Z")
 
@@ -308,10 +309,15 @@ def load(**overrides: Any) -> Settings:
     except ValueError as error:
         problems = getattr(error, "errors", None)
         if problems is None:
-            raise SettingsError(str(error)) from None
+            raise SettingsError(_UNREADABLE.sub(_not_json, str(error))) from None
         lines = [f"{PREFIX}{'__'.join(str(p) for p in e['loc']).upper()}: {e['msg']}" for e in problems()]
         texts = [line.replace("Value error, ", "", 1).removeprefix(f"{PREFIX}: ") for line in lines]
         raise SettingsError("; ".join(texts)) from None
+
+
+def _not_json(found: re.Match[str]) -> str:
+    variable = f"{PREFIX}{found[1].upper()}"
+    return f"{variable}: must be a JSON object; {variable}__NAME=value sets a single field"
 
 
 def _names_in(file: Path | str) -> list[str]:
