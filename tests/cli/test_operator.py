@@ -75,6 +75,12 @@ class TestUsers:
         for caller in (alice, plugin.http):
             assert_ok(await caller.get("/api/v1/external-business/locations"))
 
+    async def test_a_second_suspension_does_not_change_its_time(self, services: Services, clock: FrozenClock) -> None:
+        first = await operator.suspend(services, ALICE)
+        clock.advance(hours=1)
+        assert await operator.suspend(services, ALICE) == first
+        assert first in await operator.list_users(services)
+
     async def test_a_logout_ends_user_tokens_and_no_key(
         self, services: Services, alice: httpx.AsyncClient, plugin: Site
     ) -> None:

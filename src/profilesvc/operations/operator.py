@@ -55,7 +55,7 @@ async def suspend(services: Services, email: str) -> UserState:
     Raises:
         ServiceError: NOT_FOUND.
     """
-    return await _change(services, email, suspended_at=services.clock.now())
+    return await _switch(services, email, suspended_at=services.clock.now())
 
 
 async def resume(services: Services, email: str) -> UserState:
@@ -64,14 +64,16 @@ async def resume(services: Services, email: str) -> UserState:
     Raises:
         ServiceError: NOT_FOUND.
     """
-    return await _change(services, email, suspended_at=None)
+    return await _switch(services, email, suspended_at=None)
 
 
-async def _change(services: Services, email: str, **values: int | None) -> UserState:
+async def _switch(services: Services, email: str, suspended_at: int | None) -> UserState:
     async with services.storage.write() as session:
-        user = await find_user(session, email)
-        await users.update_user(session, user.id, **values)
-        return await users.lock_user(session, user.id)
+        user = await users.lock_user(session, (await find_user(session, email)).id)
+        if (user.suspended_at is None) is not (suspended_at is None):
+            await users.update_user(session, user.id, suspended_at=suspended_at)
+            user = user._replace(suspended_at=suspended_at)
+        return user
 
 
 async def logout(services: Services, email: str) -> UserState:
