@@ -106,6 +106,10 @@ async function sync(client: api.Client): Promise<void> {
   const load = (query: { limit: number }) => data(api.listSyncHistory({ client, path: here, query }));
   for await (const page of pages(load, { limit: 1 })) count += page.history.length;
   assert.ok(count >= 2);
+  const reduced = async (query: { limit: number; page?: number }) => ({ history: Array(query.page === 2 ? 1 : 100) });
+  let reducedPages = 0;
+  for await (const _ of pages(reduced, { limit: 500 })) reducedPages += 1;
+  assert.equal(reducedPages, 2, "the service reduces a limit to 100");
 }
 
 async function oauth(site: api.Client, key: api.KeyCreated): Promise<void> {
@@ -188,7 +192,13 @@ async function webhooks(): Promise<void> {
   assert.ok((await data(api.recoverWebhook({ client: owner, path, body: { since } }))).queued >= 0);
   assert.notEqual((await data(api.rollWebhook({ client: owner, path }))).secret, made.secret);
   assert.ok((await data(api.deleteWebhook({ client: owner, path }))).deleted);
-  assert.ok((await data(api.readEvents({ client: owner, query: { limit: 1 } }))).events.length);
+  const all = (await data(api.readEvents({ client: owner, query: { limit: 100 } }))).events.map((event) => event.id);
+  const read: string[] = [];
+  for await (const page of pages((query) => data(api.readEvents({ client: owner, query })), { limit: 1 })) {
+    read.push(...page.events.map((event) => event.id));
+  }
+  assert.ok(all.length > 1);
+  assert.deepEqual(read, all);
 }
 
 async function alerts(key: api.KeyCreated): Promise<void> {
