@@ -116,17 +116,19 @@ def test_the_backup_is_set_up_by_the_page(machine: DatabaseMachine) -> None:
     (first,) = folder.glob("base-*Z")
     assert (folder / "wal").stat().st_mode & 0o077 == 0
     before = {file.name for file in (folder / "wal").iterdir()}
-    for name in ("base-20260101T000000Z", "base-20260102T000000Z"):
-        machine.run(f"cp -a {first} {folder / name}")
+    january = [folder / f"base-2026010{day}T000000Z" for day in (1, 2, 3)]
+    for path in january:
+        machine.run(f"cp -a {first} {path}")
     for _ in range(3):
         machine.sql("SELECT pg_switch_wal()", "postgres")
         machine.sql("CREATE TABLE more AS SELECT 1; DROP TABLE more")
     time.sleep(1)  # the name of a base backup has its second
     machine.run("systemctl start profilesvc-base-backup")
     kept = sorted(folder.glob("base-*Z"))
-    assert kept[0] == first, "those of January are older than KEEP_DAYS"
-    assert len(kept) == 2
-    shutil.rmtree(first)
+    assert kept[:2] == [january[-1], first], "the last one before KEEP_DAYS is needed for the first of these days"
+    assert len(kept) == 3
+    for path in kept[:2]:
+        shutil.rmtree(path)
     time.sleep(1)
     machine.run("systemctl start profilesvc-base-backup")
     after = {file.name for file in (folder / "wal").iterdir()}
