@@ -247,6 +247,16 @@ class TestUsage:
         os.close(writing)
         assert (done.returncode, done.stderr) == (1, "")
 
+    @pytest.mark.parametrize("start", [0, 16])
+    def test_a_damaged_file_of_the_database_is_reported_in_one_line(self, run: Run, start: int) -> None:
+        with Path("var/profilesvc.db").open("r+b") as file:
+            file.seek(start)
+            file.write(b"\xff" * 20_000)
+        for words in (["serve", "--port", "0"], ["users", "list"], ["db", "upgrade"], ["db", "current"]):
+            assert "the file of the database is damaged: " in refused(run(*words))
+        [found] = [row for row in json.loads(run("doctor", "--json").stdout) if row["name"] == "database"]
+        assert (found["status"], "damaged" in found["message"]) == ("fail", True)
+
     def test_a_defect_keeps_its_traceback(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         def broken() -> None:
             raise KeyError("defect")

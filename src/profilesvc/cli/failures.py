@@ -1,5 +1,6 @@
 """Expected failures of commands: one clear line on stderr and exit code 1, never a traceback."""
 
+import sqlite3
 from typing import Any
 
 import typer
@@ -7,6 +8,7 @@ from typer.core import TyperGroup
 
 from profilesvc.cli.show import printable
 
+_DAMAGED = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 # By the start of PostgreSQL's error code.
 _KINDS = [
     ("28P01", "the database rejects the login", "check the user and the password in PROFILESVC_DATABASE_URL"),
@@ -78,6 +80,8 @@ def _database(error: Exception) -> str | None:
     code = sqlstate(error)
     if isinstance(error, exc.ArgumentError):
         return f"PROFILESVC_DATABASE_URL: {_one_line(error)}"
+    if getattr(getattr(error, "orig", error), "sqlite_errorcode", 0) & 0xFF in _DAMAGED:
+        return f"the file of the database is damaged: {reason(error)}; restore a backup as in docs/backups.md"
     if not isinstance(error, failures) and (not code or as_unavailable(error) is None):
         return None
     cause = reason(error)
