@@ -8,7 +8,7 @@ import httpx
 from profilesvc.contract.json import JsonObject
 from profilesvc.lab.guard import Guard, Guarded
 from profilesvc.lab.journal import FOLDER, Journal, name_of
-from profilesvc.lab.preflight import read_baseline
+from profilesvc.lab.preflight import PreflightError, read_baseline
 from profilesvc.lab.undo import Undo
 from profilesvc.lab.waiting import Waiting
 from profilesvc.settings import LabSettings, load
@@ -25,11 +25,19 @@ def target_of(settings: LabSettings) -> str:
 
 
 def client_of(settings: LabSettings) -> httpx.Client:
-    """Return a client with the user's token, separate from those of the notebooks."""
-    headers = {"Authorization": f"Bearer {settings.user_token.get_secret_value()}"}
-    return httpx.Client(
-        base_url=target_of(settings), headers=headers, timeout=30, transport=Waiting(httpx.HTTPTransport())
-    )
+    """Return a client with the user's token, separate from those of the notebooks.
+
+    Raises:
+        PreflightError: The token or the address cannot be used. An error of httpx would quote the token.
+    """
+    token, transport = settings.user_token.get_secret_value(), Waiting(httpx.HTTPTransport())
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise PreflightError("PROFILESVC_LAB__USER_TOKEN must be ASCII without spaces and line breaks")
+    headers = {"Authorization": f"Bearer {token}"}
+    try:
+        return httpx.Client(base_url=target_of(settings), headers=headers, timeout=30, transport=transport)
+    except httpx.InvalidURL as error:
+        raise PreflightError(f"PROFILESVC_LAB__TARGET: {error}") from None
 
 
 def journal_path(settings: LabSettings, folder: Path, suffix: object = "") -> Path:

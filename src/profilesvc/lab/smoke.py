@@ -19,14 +19,18 @@ from profilesvc.lab.notebooks import FOLDER as NOTEBOOKS
 from profilesvc.lab.pages import Page, run_page
 from profilesvc.lab.preflight import PreflightError, read_baseline
 from profilesvc.lab.undo import Undo
-from profilesvc.settings import PREFIX, LabSettings, load
+from profilesvc.settings import PREFIX, LabSettings, SettingsError, load
 
 _NEEDED = {"target": "BASE_URL", "user_token": "USER_TOKEN", "location": "LOCATION"}
 
 
 def main(paths: list[Path]) -> int:
-    """Run the notebooks. Return 0 for success, 1 if one failed or changes are left, 2 for missing settings."""
-    settings = load()
+    """Run the notebooks. Return 0 for success, 1 if one failed or changes are left, 2 for wrong or missing settings."""
+    try:
+        settings = load()
+    except SettingsError as error:
+        print(error, file=sys.stderr)
+        return 2
     lab = settings.lab
     for name, variable in _NEEDED.items():
         value = getattr(lab, name)
