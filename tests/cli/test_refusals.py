@@ -248,6 +248,24 @@ class TestSettings:
         monkeypatch.setenv(f"PROFILESVC_{name}", value)
         assert f"PROFILESVC_{name}" in refused(run("users", "list"))
 
+    @pytest.mark.parametrize(
+        ("url", "problem"),
+        [
+            ("redis://:hush@127.0.0.1:1/0?ssl_cert_reqs=none", "must not have the parameter 'ssl_cert_reqs'"),
+            ("unix:///no/such/socket?x=1", "must not have the parameter 'x'"),
+            ("rediss://:hush@127.0.0.1:1/0?ssl_cert_reqs=some", "Invalid SSL Certificate Requirements Flag: some"),
+        ],
+    )
+    def test_a_parameter_of_the_counters_is_checked_before_the_start(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch, url: str, problem: str
+    ) -> None:
+        """It was an internal error of each request that is counted."""
+        monkeypatch.setenv("PROFILESVC_LIMITS__STORAGE_URL", url)
+        line = refused(run("serve", "--port", "0"))
+        assert line == f"profilesvc: PROFILESVC_LIMITS__STORAGE_URL: {problem}\n"
+        [found] = [row for row in json.loads(run("doctor", "--json").stdout) if row["name"] == "limits"]
+        assert (found["status"], problem in found["message"]) == ("fail", True)
+
     def test_a_folder_that_cannot_be_written_is_one_line(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         Path("file").write_text("")
         monkeypatch.setenv("PROFILESVC_DATA_DIR", "file")

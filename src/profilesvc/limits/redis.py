@@ -51,11 +51,26 @@ def _open(url: str, timeout: float, retries: int) -> RedisStorage:
     }
     if not url.partition("://")[0].endswith("+cluster"):
         pool: Any = ConnectionPool.from_url(url, **options)
+        _check_parameters(pool)
         storage = RedisStorage("redis://", implementation="redispy", key_prefix="profilesvc", connection_pool=pool)
         _client(storage).auto_close_connection_pool = True
         return storage
     options |= _cluster_of(url)
     return RedisClusterStorage("redis+cluster://", implementation="redispy", key_prefix="profilesvc", **options)
+
+
+def _check_parameters(pool: Any) -> None:
+    """Check the parameters of the URL, which the client reads when it connects, with an error for each request.
+
+    Raises:
+        ValueError: The client does not know one, or does not accept its value.
+    """
+    try:
+        pool.make_connection()
+    except TypeError as error:
+        raise ValueError(f"must not have the parameter {str(error).rpartition(' ')[2]}") from None
+    except RedisError as error:
+        raise ValueError(str(error)) from None
 
 
 def _cluster_of(url: str) -> dict[str, Any]:
