@@ -7,18 +7,18 @@ import type { Token, TokenRequest } from "./generated/types.gen.js";
 /** An API key; `permissions` is a subset of its permissions, by default all. */
 export type Key = { clientId: string; clientSecret: string; permissions?: Token["permissions"] };
 
-const EARLY = 60_000; // milliseconds before the end of a token at which it is renewed
+const EARLY = 60; // seconds before the end of a token at which it is renewed, but at most half of its lifetime
 
 export class Tokens {
-  #access: { token: string; endsAt: number } | null = null;
-  #refresh: { token: string; endsAt: number } | null = null;
+  #access: { token: string; usableUntil: number } | null = null;
+  #refresh: { token: string; usableUntil: number } | null = null;
   #renewal: Promise<string> | null = null;
 
   constructor(private readonly key: Key, private readonly client: Client, private readonly now: () => number) {}
 
   /** Return a valid access token. */
   async get(): Promise<string> {
-    return this.#access && this.now() < this.#access.endsAt - EARLY ? this.#access.token : this.renew();
+    return this.#access && this.now() < this.#access.usableUntil ? this.#access.token : this.renew();
   }
 
   /** Return a new access token, unless `rejected` has been replaced already. Concurrent calls share one request. */
@@ -31,7 +31,7 @@ export class Tokens {
   async #exchange(): Promise<string> {
     const refresh = this.#refresh;
     this.#refresh = null; // a refresh token is accepted once
-    if (refresh && this.now() < refresh.endsAt - EARLY) {
+    if (refresh && this.now() < refresh.usableUntil) {
       try {
         return await this.#request({ grant_type: "refresh_token", refresh_token: refresh.token });
       } catch (error) {
@@ -45,9 +45,10 @@ export class Tokens {
   async #request(body: TokenRequest): Promise<string> {
     const { data } = await issueToken({ client: this.client, body, throwOnError: true });
     const token: Token = data.data;
-    this.#access = { token: token.access_token, endsAt: this.now() + token.expires_in * 1000 };
+    const usableUntil = (seconds: number) => this.now() + 1000 * (seconds - Math.min(EARLY, seconds / 2));
+    this.#access = { token: token.access_token, usableUntil: usableUntil(token.expires_in) };
     if (token.refresh_token) {
-      this.#refresh = { token: token.refresh_token, endsAt: this.now() + (token.refresh_expires_in ?? 0) * 1000 };
+      this.#refresh = { token: token.refresh_token, usableUntil: usableUntil(token.refresh_expires_in ?? 0) };
     }
     return token.access_token;
   }

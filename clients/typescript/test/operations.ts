@@ -176,6 +176,24 @@ async function tokens(key: api.KeyCreated): Promise<void> {
   assert.ok((await data(api.getLocation({ client: renewed, path: here }))).name);
 }
 
+/** A token of the shortest lifetime that the service allows is used for half of it. */
+async function shortTokens(): Promise<void> {
+  let [time, granted] = [Date.now(), 0];
+  const answering: typeof fetch = async (input, init) => {
+    const isGrant = new URL(new Request(input, init).url).pathname === "/api/v1/auth/token";
+    granted += isGrant ? 1 : 0;
+    const token = { access_token: "a", expires_in: 60, refresh_token: "r", refresh_expires_in: 60 };
+    return Response.json({ status: "ok", data: isGrant ? token : {} });
+  };
+  const client = connect({ baseUrl, key: { clientId: "a", clientSecret: "b" }, fetch: answering, now: () => time });
+  for (const seconds of [0, 29, 2]) {
+    time += 1000 * seconds;
+    await data(api.getLocation({ client, path: here }));
+    await data(api.getLocation({ client, path: here }));
+  }
+  assert.equal(granted, 2);
+}
+
 async function webhooks(): Promise<void> {
   const url = "https://hooks.example/typescript";
   const made = await data(api.createWebhook({ client: owner, body: { url, types: ["key.created"] } }));
@@ -268,6 +286,7 @@ await reviews(site);
 await sync(site);
 await oauth(site, key);
 await tokens(key);
+await shortTokens();
 await webhooks();
 await alerts(key);
 await connections();
