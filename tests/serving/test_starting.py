@@ -9,11 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 import pytest
 
 from profilesvc.server.serving import EmbeddedServer, bind
-from support.program import environment
+from support.ports import free_port
+from support.program import COMMAND, environment
 
 pytestmark = pytest.mark.thorough
 
@@ -166,6 +168,31 @@ def test_a_worker_that_cannot_be_replaced_does_not_end_the_others(tmp_path: Path
         _, errors = process.communicate(timeout=40)
     assert process.returncode == 0
     assert f"worker {victim.pid} ended with -9" in errors
+
+
+@pytest.mark.parametrize("words", ["serve", "demo", "emulator serve"])
+def test_a_server_starts_without_a_reader_of_its_output(tmp_path: Path, words: str) -> None:
+    """Its background work ended, although it still accepted requests."""
+    port = free_port()
+    with (
+        open("/dev/full", "w") as full,
+        subprocess.Popen(
+            [*COMMAND, *words.split(), "--port", str(port)],
+            cwd=tmp_path,
+            env=environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process,
+    ):
+        try:
+            until(lambda: accepts(port))
+            httpx.get(f"http://127.0.0.1:{port}/", timeout=30, trust_env=False)
+            process.terminate()
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert (process.returncode, errors) == (0, "")
 
 
 def children(process: subprocess.Popen[str]) -> list[psutil.Process]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from profilesvc.cli._process.listening import Port, announce, bound, publish, url_of, with_base_url
+from profilesvc.cli._process.listening import Port, announce, bound, print_once, publish, url_of, with_base_url
 from profilesvc.cli._process.stopping import until_stopped
 from profilesvc.cli.emulator import control_line, new_guard
 from profilesvc.cli.opening import write_private
@@ -80,7 +80,7 @@ def demo(port: Port = 8000) -> None:
 
         def ready() -> None:
             announced()
-            print(_introduction(url_of(HOST, listener), key, runtime.issuer, notes), flush=True)
+            print_once(_introduction(url_of(HOST, listener), key, runtime.issuer, notes))
 
         both = app if provider is None else _TwoPorts(app, runtime, provider)
         listeners = [listener] if provider is None else [listener, provider]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profilesvc.cli._process.listening import Host, announce, bound
+from profilesvc.cli._process.listening import Host, announce, bound, print_once
 from profilesvc.cli._process.stopping import until_stopped
 from profilesvc.cli.opening import write_private
 from profilesvc.settings import Settings
@@ -46,7 +46,7 @@ def serve(
 
         def ready() -> None:
             announced()
-            print(control_line(settings, guard), flush=True)
+            print_once(control_line(settings, guard))
 
         if not serve_forever(app, [listener], ready, lambda: None):
             raise typer.Exit(1)

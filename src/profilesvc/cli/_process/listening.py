@@ -1,7 +1,9 @@
 """The address of a server: bind it, print it, and store it for the other commands."""
 
 import errno
+import os
 import socket
+import sys
 from collections.abc import Callable
 from typing import Annotated
 
@@ -73,7 +75,15 @@ def announce(host: str, listener: socket.socket) -> Callable[[], None]:
     line = f"listening on {url_of(host, listener)}"
 
     def ready() -> None:
-        print(line, flush=True)
+        print_once(line)
         notify("READY=1")
 
     return ready
+
+
+def print_once(text: str) -> None:
+    """Print what a server prints when it is ready. It also serves if the reader has ended or the disk is full."""
+    try:
+        print(text, flush=True)
+    except OSError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  else Python writes the rest at its end, and exits with 120
