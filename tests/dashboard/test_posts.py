@@ -4,6 +4,8 @@ import httpx
 import pytest
 
 from conftest import ON_ONE_DATABASE
+from profilesvc.contract.json import JsonObject
+from profilesvc.provider.remote import RemoteProvider
 from support.api import Site, assert_ok
 from support.dashboard_browser import Browser
 
@@ -51,6 +53,32 @@ async def test_a_refused_change_stays_in_its_form(alice_there: Browser, plugin: 
     await alice_there.send("/edit", summary="Changed", kind="STANDARD")
     found = {post["name"]: post for post in assert_ok(await plugin.http.get(LISTED))["localPosts"]}
     assert found["locations/111/localPosts/11101"]["summary"] == "Changed"
+
+
+@pytest.mark.parametrize("missing", ["topicType", "state", "callToAction.actionType", "createTime"])
+@ON_ONE_DATABASE
+async def test_a_post_without_a_field_is_listed(
+    alice_there: Browser, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    name, action = "accounts/1/locations/111/localPosts/9", {"actionType": "CALL", "url": "https://harbour.example"}
+    document: JsonObject = {
+        "name": name,
+        "topicType": "STANDARD",
+        "state": "LIVE",
+        "summary": "Old news",
+        "createTime": "2019-01-01T00:00:00Z",
+        "callToAction": action,
+    }
+    field, _, nested = missing.partition(".")
+    del (action if nested else document)[nested or field]
+
+    async def posts(*_: object) -> list[JsonObject]:
+        return [document]
+
+    monkeypatch.setattr(RemoteProvider, "posts", posts)
+    page = await alice_there.open(f"{SITE}/posts")
+    assert "Old news" in page.text
+    assert f"{SITE}/posts/9/edit" in page.links
 
 
 async def test_back_to_a_form_with_problems_is_possible(alice_there: Browser) -> None:
