@@ -50,6 +50,29 @@ async def test_a_person_whose_account_was_deleted_starts_with_an_empty_one(
     assert assert_ok(listed) == {"businesses": []}
 
 
+@pytest.mark.parametrize(
+    ("name", "stored"),
+    [
+        ("山田\u3000太郎", "山田\u3000太郎"),
+        ("\u0646\u06cc\u200c\u0631", "\u0646\u06cc\u200c\u0631"),
+        ("\u200fדנה לוי\u200f", "\u200fדנה לוי\u200f"),
+        (" Dana\u00a0Novák\u00a0", "Dana\u00a0Novák"),
+        ("", "dana"),
+        ("\u3000 ", "dana"),
+    ],
+)
+async def test_a_name_of_any_script_makes_a_user(
+    http: httpx.AsyncClient, services: Services, name: str, stored: str
+) -> None:
+    assert_ok(await exchanged(http, signed(claims(**{**DANA, "name": name}))))
+    assert (await users(services))[-1] == ("dana@example.com", stored, "starter")
+
+
+async def test_a_name_that_cannot_be_used_is_named(http: httpx.AsyncClient) -> None:
+    response = await exchanged(http, signed(claims(**{**DANA, "name": "x" * 201})))
+    assert "its name cannot be used" in response.json()["error"]["message"]
+
+
 async def test_two_first_logins_at_once_make_one_user(http: httpx.AsyncClient, services: Services) -> None:
     tokens = [signed(claims(**DANA, jti=str(number))) for number in range(8)]
     answers = await asyncio.gather(*(exchanged(http, token) for token in tokens))

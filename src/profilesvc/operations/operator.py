@@ -7,7 +7,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.permissions import ALL
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.holds import fit_plan
-from profilesvc.services.users import NAME_LIMIT, clean, find_plan, find_user, insert_user
+from profilesvc.services.users import clean, clean_name, find_plan, find_user, insert_user
 from profilesvc.storage import identities, keys, locations, users
 from profilesvc.storage.users import UserState
 
@@ -130,7 +130,7 @@ async def add_business(services: Services, email: str, name: str) -> int:
     Raises:
         ServiceError: NOT_FOUND, VALIDATION_ERROR.
     """
-    name = clean("The name", name, NAME_LIMIT)
+    name = clean_name(name)
     async with services.storage.write() as session:
         user = await find_user(session, email)
         return await users.add_business(session, user.id, name, services.clock.now())

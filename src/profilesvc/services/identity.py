@@ -27,6 +27,8 @@ _MESSAGES = {
     "suspended": "This user may not sign in.",
 }
 
+_UNUSABLE = "its e-mail address or its name cannot be used"
+
 
 async def exchange(services: Services, body: TokenExchangeGrant, user_agent: str = "") -> UserToken:
     """Run the token exchange grant: return a user token for an ID token of the configured issuer.
@@ -95,7 +97,7 @@ async def _user(services: Services, session: AsyncSession, identity: Identity) -
         user = await identities.user_of(session, identity.issuer, identity.subject)
         if user is None:
             is_taken = error.kind is CONFLICT
-            cause = "its e-mail address belongs to another user" if is_taken else "its e-mail address cannot be used"
+            cause = "its e-mail address belongs to another user" if is_taken else _UNUSABLE
             raise _no_user(f"No user can be created for this login: {cause}.") from None
     return user
 
@@ -105,7 +107,8 @@ async def _create(services: Services, session: AsyncSession, identity: Identity)
     email, name = identity.claims.get("email"), identity.claims.get("name")
     if not isinstance(email, str) or identity.claims.get("email_verified") is not True:
         raise _no_user("No user can be created for this login: its e-mail address is not verified.")
-    user = await users.insert_user(services, session, email, name if isinstance(name, str) else None)
+    name = name if isinstance(name, str) and name.strip() else None  # some providers send an empty one
+    user = await users.insert_user(services, session, email, name)
     await identities.link(session, identity.issuer, identity.subject, user.id, services.clock.now())
     return user
 

@@ -15,6 +15,8 @@ from profilesvc.storage.users import UserState
 NAME_LIMIT = 200
 _EMAIL_LIMIT = 320
 _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]+\.[^@\s]+\Z")
+# The spaces of other scripts, the joiners of Persian and of Indian scripts, and the marks of a direction.
+_OF_SCRIPTS = re.compile("[\u00a0\u1680\u2000-\u200a\u200c-\u200f\u202f\u205f\u3000\u061c]")
 
 
 async def insert_user(
@@ -29,7 +31,7 @@ async def insert_user(
     email = clean("The e-mail address", email, _EMAIL_LIMIT).lower()
     if not _EMAIL.match(email):
         raise ServiceError(VALIDATION_ERROR, f"{email} is not an e-mail address.")
-    name = clean("The name", email.partition("@")[0] if name is None else name, NAME_LIMIT)
+    name = clean_name(email.partition("@")[0] if name is None else name)
     chosen = next(iter(services.plans.values())) if plan_name is None else find_plan(services, plan_name)
     user_id = await users.add_user(session, email, name, chosen.name, services.clock.now())
     if user_id is None:
@@ -47,6 +49,17 @@ def clean(label: str, text: str, limit: int) -> str:
     if not (1 <= len(text) <= limit and text.isprintable()):
         raise ServiceError(VALIDATION_ERROR, f"{label} must have 1 to {limit} printable characters.")
     return text
+
+
+def clean_name(name: str) -> str:
+    """Return a name of any script without spaces around it.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR unless it has 1 to 200 printable characters.
+    """
+    name = name.strip()
+    clean("The name", _OF_SCRIPTS.sub("-", name), NAME_LIMIT)
+    return name
 
 
 async def find_user(session: Executor, email: str) -> UserState:
