@@ -55,6 +55,22 @@ async def test_a_draft_is_kept_changed_and_deleted(alice_there: Browser, plugin:
     assert "The draft is deleted." in (await alice_there.send(delete, sure="on")).text
 
 
+@pytest.mark.parametrize("intent", ["draft", "schedule"])
+async def test_a_form_that_is_sent_twice_is_one_draft(alice_there: Browser, intent: str) -> None:
+    await alice_there.open(f"{SITE}/posts")
+    page = alice_there.page
+    for _ in range(2):
+        alice_there.page = page
+        listed = await alice_there.send("/posts", **{"summary": "Only one", **LATER, "intent": intent})
+        assert ("The draft is stored." if intent == "draft" else "The post is scheduled.") in listed.text
+    assert len([link for link in listed.links if "draft=" in link]) == 1
+    alice_there.page = page
+    listed = await alice_there.send("/posts", 422, **{"summary": "Another", **LATER, "intent": intent})
+    assert listed.form("/posts")["fields"]["summary"] == ["Another"]
+    listed = await alice_there.send("/posts", intent="draft")
+    assert len([link for link in listed.links if "draft=" in link]) == 2
+
+
 async def test_a_scheduled_post_is_published_once_at_its_time(
     alice_there: Browser, plugin: Site, services: Services, clock: FrozenClock
 ) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from collections.abc import Awaitable, Callable
 
 from quart import Blueprint, Response, request
 from werkzeug.datastructures import MultiDict
@@ -16,7 +17,7 @@ from profilesvc.domain.errors import ServiceError, invalid_many, problems_in, pr
 from profilesvc.domain.posts import check_create
 from profilesvc.services import drafts, overview, posts
 from profilesvc.services.context import AllowedLocation
-from profilesvc.services.idempotency import IdempotencyKey, unsettled
+from profilesvc.services.idempotency import unsettled
 
 _TIMES, _PAUSE = 10, 0.5  # seconds
 _NOT_KEPT = frozenset({"csrf", "once", "intent", "draft", "photo_file", "site", "find"})
@@ -77,12 +78,16 @@ async def act(visit: Visit, location: AllowedLocation, form: "MultiDict[str, str
     if form.get("intent") in ("draft", "schedule"):
         kept = fields_of(form)
         due = due_of(form, body) if form["intent"] == "schedule" else None
-        await drafts.save(visit.services, location, kept, body, due, draft_id)
+        if draft_id:
+            await drafts.save(visit.services, location, kept, body, due, draft_id)
+        else:
+            key = form_key(form, [kept, due])
+            await _once(visit, lambda: drafts.save_once(visit.services, visit.caller, location, kept, body, due, key))
         return "drafted" if due is None else "scheduled"
     once = form_key(form, body)
     before = await drafts.unschedule(visit.services, location, draft_id) if draft_id else None
     try:
-        await _create(visit, location, body, once)
+        await _once(visit, lambda: posts.create(visit.services, visit.caller, location, body, once))
     except ServiceError:
         if before is not None and not await may_exist(visit, location, form):
             await drafts.reschedule(visit.services, location, before)
@@ -93,18 +98,18 @@ async def act(visit: Visit, location: AllowedLocation, form: "MultiDict[str, str
     return "posted"
 
 
-async def _create(visit: Visit, location: AllowedLocation, body: JsonObject, once: IdempotencyKey) -> None:
-    """Create the post. A form that was sent twice waits for the result of the first."""
+async def _once(visit: Visit, run: Callable[[], Awaitable[object]]) -> None:
+    """Do what a form says. A form that was sent twice waits for the result of the first."""
     for _ in range(_TIMES):
         try:
-            await posts.create(visit.services, visit.caller, location, body, once)
+            await run()
         except ServiceError as error:
             if error.kind is not IDEMPOTENCY_IN_PROGRESS:
                 raise
             await visit.services.clock.sleep(_PAUSE)
         else:
             return
-    await posts.create(visit.services, visit.caller, location, body, once)
+    await run()
 
 
 def fields_of(form: "MultiDict[str, str]") -> JsonObject:

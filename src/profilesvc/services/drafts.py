@@ -14,8 +14,8 @@ from profilesvc.domain.time import DAY, HOUR, MINUTE
 from profilesvc.provider.port import ProviderError
 from profilesvc.services import photos, posts
 from profilesvc.services.access import missing, require_location, require_plan
-from profilesvc.services.context import AllowedLocation, Caller, Services
-from profilesvc.services.idempotency import Claim, IdempotencyKey, unsettled
+from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
+from profilesvc.services.idempotency import Claim, IdempotencyKey, run_once, unsettled
 from profilesvc.storage import drafts
 from profilesvc.storage import posts as cached
 from profilesvc.storage.drafts import Draft as Draft
@@ -115,6 +115,28 @@ async def save(
     if before is not None and before.document != draft.document:
         await photos.release(services, location.owner_id, before.document)
     return ident
+
+
+async def save_once(
+    services: Services,
+    caller: Caller,
+    location: AllowedLocation,
+    fields: JsonObject,
+    post: JsonObject,
+    due: tuple[int, str] | None,
+    key: IdempotencyKey,
+) -> None:
+    """Store or schedule a new draft as `save` does, once per `key`.
+
+    Raises:
+        ServiceError: Those of `save`; IDEMPOTENCY_IN_PROGRESS, IDEMPOTENCY_KEY_REUSED.
+    """
+
+    async def run(claim: Claim | None) -> Rendered:
+        ident = await save(services, location, fields, post, due, claim=claim)
+        return Rendered(json.dumps(ident).encode())
+
+    await run_once(services, caller, ("drafts", location), key, run)
 
 
 def _check(fields: JsonObject, post: JsonObject, due: tuple[int, str] | None, now: int) -> None:

@@ -115,11 +115,7 @@ async def draft(
     """Store a draft of a post for each location in turn, or schedule it, and return what happened to each."""
 
     async def save(_: SiteView, location: AllowedLocation) -> list[str]:
-        async def once(claim: Claim | None) -> Rendered:
-            ident = await drafts.save(services, location, kept.fields, kept.document, kept.due, claim=claim)
-            return Rendered(orjson.dumps(ident))
-
-        await idempotency.run_once(services, caller, ("drafts", location), key, once)
+        await drafts.save_once(services, caller, location, kept.fields, kept.document, kept.due, key)
         return []
 
     return await _in_turn(services, caller, sites, save)
