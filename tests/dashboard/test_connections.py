@@ -11,6 +11,7 @@ from support.api import BOB, assert_error, assert_ok
 from support.consent import BAKERY, CAFE, CONNECTIONS, DANA, LINKS, PAGE, SCOPES, SHOP, add_dana, connect, connected
 from support.dashboard_browser import Browser, SignIn
 from support.drive import drift, fail, heal
+from support.key_pages import shown_problems
 
 pytestmark = pytest.mark.in_process("the emulator's logins")
 
@@ -56,6 +57,20 @@ async def test_nothing_is_imported_without_a_choice(
     assert assert_ok(await alice.get(CONNECTIONS))["connections"][0]["locations"] == 0
     await alice_there.open(f"{PAGE}/{number}?search=nothing")
     assert "No location matches your search" in alice_there.page.text
+
+
+async def test_rejected_import_stays_in_its_form(
+    alice_there: Browser, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
+) -> None:
+    await add_dana(emulator)
+    number = await connected(alice_there, alice)
+    await alice_there.open(f"{PAGE}/{number}")
+    page = await alice_there.send("/import", 400, locations=[CAFE], business_id="11", business_name="x" * 201)
+    assert shown_problems(alice_there) == ["New business: must have at most 200 characters"]
+    fields = page.form("/import")["fields"]
+    assert (fields["locations"], fields["business_id"], fields["business_name"]) == ([CAFE], ["11"], ["x" * 201])
+    page = await alice_there.send("/import", 400, locations=None, business_name="Roy")
+    assert page.form("/import")["fields"]["business_name"] == ["Roy"]
 
 
 async def test_location_of_another_owner_cannot_be_chosen(

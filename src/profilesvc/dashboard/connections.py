@@ -1,6 +1,7 @@
 """The pages of connections: the owner's logins at the provider, their locations, and connect links."""
 
 from quart import Blueprint, Response, request
+from werkzeug.datastructures import MultiDict
 
 from profilesvc.api.parsing import checked
 from profilesvc.contract.provider_connections import FoundLocation, ProviderConnectionDetail, ProviderConnectionImport
@@ -81,8 +82,17 @@ async def one(visit: Visit, connection_id: str) -> Response:
     return await _one(visit, connection_id)
 
 
-async def _one(visit: Visit, connection_id: str, error: ServiceError | None = None, done: object = None) -> Response:
-    """Return the page of a connection. It is shown without its locations if the provider does not respond."""
+async def _one(
+    visit: Visit,
+    connection_id: str,
+    error: ServiceError | None = None,
+    done: object = None,
+    form: "MultiDict[str, str] | None" = None,
+) -> Response:
+    """Return the page of a connection. It is shown without its locations if the provider does not respond.
+
+    After an `error` of the import, `form` is what the user entered.
+    """
     services, caller = visit.services, visit.caller
     entry = await provider_connections.summary(services, caller, connection_id)
     detail, failure = None, None
@@ -91,7 +101,7 @@ async def _one(visit: Visit, connection_id: str, error: ServiceError | None = No
     except ServiceError as failed:
         failure = failed
         entry = await provider_connections.summary(services, caller, connection_id)
-    wanted = request.args.get("search", "")
+    wanted, form = request.args.get("search", ""), form or MultiDict()
     return pages.page(
         "connection.html",
         visit=visit,
@@ -102,6 +112,8 @@ async def _one(visit: Visit, connection_id: str, error: ServiceError | None = No
         everything="all" in request.args,
         businesses=(await keys.businesses(services, caller)).businesses,
         done=done,
+        form=form,
+        chosen=form.getlist("locations"),
         problems=problems.of(error),
     )
 
@@ -128,7 +140,7 @@ async def import_chosen(visit: Visit, connection_id: str) -> Response:
         body = checked(ProviderConnectionImport, values, "body")
         done = await provider_connections.import_locations(visit.services, visit.caller, connection_id, body)
     except ServiceError as error:
-        return await _one(visit, connection_id, error)
+        return await _one(visit, connection_id, error, form=form)
     return await _one(visit, connection_id, done=done)
 
 

@@ -37,6 +37,7 @@ _INPUTS = {
     "permissions": ("permissions", N_("Permissions")),
     "assigned_location_id": ("location", N_("Location")),
     "business_id": ("business_id", N_("Business")),
+    "business_name": ("business_name", N_("New business")),
     "expires_at": ("expires_on", N_("Valid until")),
     "overlap_seconds": ("overlap_seconds", N_("Old secret")),
     "address": ("address", N_("Address")),
