@@ -185,6 +185,30 @@ async def test_a_hanging_server_is_waited_for_once() -> None:
     await server.wait_closed()
 
 
+async def test_one_request_at_a_time_asks_a_hanging_server_again() -> None:
+    async def silent(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await stop.wait()
+        writer.close()
+
+    async def waited() -> float:
+        begun = loop.time()
+        await windows.take("x", Window(500, MINUTE))
+        return loop.time() - begun
+
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    url = f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    windows = SharedWindows(url, MemoryWindows(FrozenClock(NOW)), pause=TIMEOUT_SECONDS)
+    await windows.take("x", Window(500, MINUTE))
+    await asyncio.sleep(TIMEOUT_SECONDS)
+    times = sorted(await asyncio.gather(*(waited() for _ in range(12))))
+    assert times[-2] < TIMEOUT_SECONDS / 2 < times[-1]
+    stop.set()
+    await windows.close()
+    server.close()
+    await server.wait_closed()
+
+
 async def test_a_server_that_comes_back_counts_again(redis_server: RedisServer) -> None:
     windows = SharedWindows(redis_server.url, MemoryWindows(FrozenClock(NOW)), pause=0.0, timeout=60)
     redis = Redis.from_url(redis_server.url)

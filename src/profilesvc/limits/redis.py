@@ -102,18 +102,26 @@ class Server:
         self._slots = asyncio.Semaphore(_CONNECTIONS)
         self._pause = pause
         self._paused_until = self._logged_at = float("-inf")
+        self._has_failed = False
 
     async def attempt(
         self, shared: Callable[[], Awaitable[Result]], fallback: Callable[[], Awaitable[Result]]
     ) -> Result:
         """Return the result of `shared`, or that of `fallback` while the server fails."""
         async with self._slots:
-            if asyncio.get_running_loop().time() >= self._paused_until:
+            now, is_probe = asyncio.get_running_loop().time(), self._has_failed
+            if now >= self._paused_until:
+                if is_probe:  # the others do not wait for its result
+                    self._paused_until = now + self._pause
                 try:
                     await self.client.initialize()  # that of a cluster does not wait for itself in its commands
-                    return await shared()
+                    result = await shared()
                 except _FAILURES as error:
                     self._pause_requests(error)
+                else:
+                    if is_probe:
+                        self._paused_until, self._has_failed = now, False
+                    return result
         return await fallback()
 
     async def close(self) -> None:
@@ -121,7 +129,7 @@ class Server:
 
     def _pause_requests(self, error: Exception) -> None:
         now = asyncio.get_running_loop().time()
-        self._paused_until = now + self._pause
+        self._paused_until, self._has_failed = now + self._pause, True
         if now >= self._logged_at + _LOG_EVERY_SECONDS:
             self._logged_at = now
             log.warning("limits: the shared counters failed (%s); each process counts on its own", type(error).__name__)
