@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx
 from quart import current_app
@@ -169,7 +169,10 @@ class Provider:
         secret = self.services.settings.identity.client_secret.get_secret_value()
         methods = metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
         method = "client_secret_basic" if "client_secret_basic" in methods else "client_secret_post"
-        client = ClientAuth(self._client_id, secret, method if secret else "none")
+        pair = [self._client_id, secret]
+        if method == "client_secret_basic":  # which the library sends as they are (RFC 6749 §2.3.1)
+            pair = [quote(part, safe="") for part in pair]
+        client = ClientAuth(*pair, method if secret else "none")
         headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
         url, headers, form = client.prepare("POST", metadata["token_endpoint"], headers, form)
         async with httpx.AsyncClient(transport=self._transport, timeout=_SECONDS) as http:
