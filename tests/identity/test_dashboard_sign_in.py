@@ -73,6 +73,21 @@ async def test_a_secret_of_any_characters_reaches_the_provider(http: httpx.Async
     assert pair == (ODD_ID, ODD_SECRET)
 
 
+@pytest.mark.parametrize(
+    ("code", "status", "words"),
+    [("invalid_grant", 401, "Start again."), ("invalid_client", 503, "Ask the operator"), (["x"], 503, "operator")],
+)
+@ON_ONE_DATABASE
+async def test_the_log_names_the_error_of_the_provider(
+    http: httpx.AsyncClient, login: Login, caplog: pytest.LogCaptureFixture, code: object, status: int, words: str
+) -> None:
+    login.answer = 400, {"error": code}
+    response = await login.back(http)
+    assert response.status_code == status
+    assert words in response.text
+    assert f"the identity provider rejected a code: {str(code)!r}" in caplog.messages
+
+
 @pytest.mark.parametrize("answer", [(500, {}), (200, []), (200, {}), (200, {"id_token": 5}), (302, "x")])
 @ON_ONE_DATABASE
 async def test_a_response_without_an_id_token_is_a_page(

@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 import json
+import logging
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
@@ -24,7 +25,9 @@ from profilesvc.tokens.signer import random_id
 
 _SECONDS = 5.0
 _LARGEST = 256 * 1024
+_LONGEST_ERROR = 100
 _SECRETS = ("state", "nonce", "verifier")
+log = logging.getLogger("profilesvc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,7 @@ class Provider:
         except (httpx.HTTPError, ValueError) as error:
             raise _unreachable() from error
         if "error" in tokens:
-            raise ServiceError(AUTH_INVALID_TOKEN, "The identity provider rejected the code. Start again.")
+            raise _rejected(str(tokens["error"])[:_LONGEST_ERROR])
         id_token = tokens.get("id_token")
         if not isinstance(id_token, str):
             raise ServiceError(AUTH_INVALID_TOKEN, "The identity provider did not return an ID token.")
@@ -209,6 +212,15 @@ class Provider:
         parts, production = urlsplit(url), self.services.settings.production
         if parts.scheme != "https" and (production or parts.scheme != "http"):
             raise ValueError("address")
+
+
+def _rejected(code: str) -> ServiceError:
+    """Return the error for a response of the token endpoint. Only a code that is not valid is worth another attempt."""
+    log.warning("the identity provider rejected a code: %r", code)
+    if code == "invalid_grant":
+        return ServiceError(AUTH_INVALID_TOKEN, "The identity provider rejected the code. Start again.")
+    message = "The identity provider does not accept this service. Ask the operator of this service."
+    return ServiceError(SERVICE_UNAVAILABLE, message)
 
 
 def _unreachable() -> ServiceError:
