@@ -1,12 +1,16 @@
 """The dashboard in another language than English."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import update
 
-from conftest import ON_ONE_DATABASE, AsService, Dial
+from conftest import ON_ONE_DATABASE, AsService, Change, Dial
+from profilesvc.services.context import Services
+from profilesvc.storage.tables import drafts
 from support.api import ALICE, assert_ok
 from support.dashboard_browser import Browser
 from support.dashboard_pages import PAGES, PUBLIC
@@ -116,6 +120,39 @@ async def test_pages_in_german_have_no_english(alice_there: Browser, as_service:
         if found := sorted(words - ({"the", "and", "with", "this"} if name in WITH_DATA else set())):
             english[name] = found
     assert english == {}
+
+
+async def test_states_of_deliveries_keys_and_drafts_are_translated(
+    alice_there: Browser, as_service: AsService, alice: httpx.AsyncClient, services: Services
+) -> None:
+    alice_there.http.headers.update(GERMAN)
+    body = {"url": "https://93.184.216.34/x", "types": [], "format": "standard"}
+    webhook = assert_ok(await alice.post("/api/v1/webhooks", json=body), 201)["id"]
+    page = await alice_there.open(f"/dashboard/webhooks/{webhook}")
+    assert "Alle Wartet Zugestellt Fehlgeschlagen" in page.text
+    site = await as_service(name="Kasse")
+    assert_ok(await alice.post(f"/api/v1/developer/credentials/{site.key['client_id']}/deactivate"))
+    assert "auf Wunsch des Nutzers" in (await alice_there.open("/dashboard/keys")).text
+    await alice_there.open("/dashboard/posts/new?site=111&site=112")
+    assert "2 Standorte" in (await alice_there.send("/posts/new", summary="Neu", intent="preview")).text
+    later = {"publish_date": "2026-01-02", "publish_time": "14:00", "zone": "Asia/Tokyo", "intent": "schedule"}
+    await alice_there.open("/dashboard/sites/111/posts")
+    await alice_there.send("POST /posts", summary="Bald", **later)
+    async with services.storage.write() as session:
+        problem = "The external provider is not available; try again later."
+        await session.execute(update(drafts).values(state="failed", problem=problem))
+    for path in ("/dashboard/drafts", "/dashboard/sites/111/posts"):
+        assert problem not in (await alice_there.open(path)).text
+
+
+async def test_a_link_to_the_guides_leads_to_its_section_in_each_language(
+    alice_there: Browser, tmp_path: Path, services: Services, change: Change
+) -> None:
+    change(settings=services.settings.model_copy(update={"guides_folder": tmp_path}))
+    for path in ("/dashboard/webhooks", "/dashboard/templates", "/dashboard/keys", "/dashboard/sites/111/events"):
+        english = await alice_there.open(path)
+        german = await alice_there.open(path, 200, **GERMAN)
+        assert [link for link in german.links if "#" in link] == [link for link in english.links if "#" in link]
 
 
 async def test_the_api_is_english(http: httpx.AsyncClient) -> None:
