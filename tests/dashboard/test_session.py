@@ -5,7 +5,7 @@ import pytest
 from itsdangerous import URLSafeSerializer
 from quart import Quart
 
-from conftest import BASE_URL, ON_ONE_DATABASE
+from conftest import BASE_URL, ON_ONE_DATABASE, Change
 from profilesvc.bootstrap import Runtime, create_app
 from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.domain.time import FrozenClock
@@ -224,6 +224,20 @@ async def test_a_form_of_another_page_is_rejected(alice_there: Browser, headers:
     assert answer.status_code == 403
     await alice_there.open("/dashboard")
     assert alice_there.answer.url.path == "/dashboard"
+
+
+@pytest.mark.parametrize("base_url", ["http://Profiles.TEST", "http://profiles.test:80", "http://profiles.test"])
+@pytest.mark.in_process("changes a setting of the running service")
+@ON_ONE_DATABASE
+async def test_the_origin_of_a_browser_is_that_of_the_base_url_in_any_form(
+    alice_there: Browser, services: Services, change: Change, base_url: str
+) -> None:
+    change(settings=services.settings.model_copy(update={"base_url": base_url}))
+    fields = alice_there.page.form("/sign-out")["fields"]
+    for origin, status in (("http://profiles.test:81", 403), ("null", 403), ("http://profiles.test", 303)):
+        headers = {"Origin": origin, "Sec-Fetch-Site": "same-origin"}
+        answer = await alice_there.http.post("/dashboard/sign-out", data=fields, headers=headers)
+        assert answer.status_code == status
 
 
 @pytest.mark.parametrize("token", [None, "", "x", "ü", "0" * 64])

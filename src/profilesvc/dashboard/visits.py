@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import cast
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
@@ -17,10 +17,11 @@ from profilesvc.contract.common import location_name
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
 from profilesvc.contract.json import JsonObject
 from profilesvc.dashboard import cookies, pages
+from profilesvc.domain.domains import parse_origin
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.request import current_request
 from profilesvc.limits.limiter import Kind
-from profilesvc.services import access, locations
+from profilesvc.services import access, locations, origins
 from profilesvc.services.context import AllowedLocation, Caller, Services
 from profilesvc.services.idempotency import IdempotencyKey
 from profilesvc.tokens.seals import Seal
@@ -195,8 +196,7 @@ def require_own_origin(services: Services) -> None:
     Raises:
         ServiceError: AUTH_INSUFFICIENT_PERMISSIONS.
     """
-    own = urlsplit(services.settings.base_url)
-    origin = request.headers.get("Origin", f"{own.scheme}://{own.netloc}")
-    site = request.headers.get("Sec-Fetch-Site", "same-origin")
-    if origin != f"{own.scheme}://{own.netloc}" or site not in {"same-origin", "none"}:
+    sent, own = request.headers.get("Origin"), origins.own(services.settings)
+    is_own = sent is None or (own is not None and parse_origin(sent) == own)
+    if not is_own or request.headers.get("Sec-Fetch-Site", "same-origin") not in {"same-origin", "none"}:
         raise ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, "Forms are accepted only from the dashboard's own pages.")

@@ -22,7 +22,7 @@ def decide(services: Services, request: RequestInfo, key: KeyState | None) -> No
     origin, settings = request.origin, services.settings
     if origin is None:
         return
-    if key is None or origin == _own(settings):
+    if key is None or origin == own(settings):
         request.may_read = _is_dashboard(settings, origin)
     else:
         allowed = domains_of(key.allowed_domains)
@@ -48,14 +48,14 @@ def _domain(host: str, *, development: bool) -> str | None:
         return None
 
 
-def _own(settings: Settings) -> Origin | None:
+def own(settings: Settings) -> Origin | None:
     """Return the origin of our own pages."""
     return parse_origin("/".join(settings.base_url.split("/")[:3]))
 
 
 def _is_dashboard(settings: Settings, origin: Origin) -> bool:
     """Accept our pages and the dashboard's; if none is configured, in development any page of this machine (D-31)."""
-    if origin == _own(settings):
+    if origin == own(settings):
         return True
     if not settings.dashboard_origins:
         return not settings.production and origin.host in _LOOPBACK
