@@ -2,8 +2,11 @@
 
 import httpx
 import pytest
+from sqlalchemy import select
 
 from conftest import Change, Dial
+from profilesvc.services.context import Services
+from profilesvc.storage.tables import sessions
 from support.api import assert_ok
 from support.identity import body, claims, signed
 from support.oauth import INTROSPECT, METADATA, TOKEN, assert_oauth_error, assert_private, basic_header
@@ -30,6 +33,17 @@ async def test_an_id_token_becomes_a_user_token(dial: Dial, http: httpx.AsyncCli
         assert_ok(await alice.get(LOCATIONS))
         assert (await alice.post(INTROSPECT, data={"token": token})).json()["active"] is True
     assert_oauth_error(await http.post(TOKEN, data=form), 400, "invalid_request")  # it is valid once
+
+
+@pytest.mark.parametrize("path", [TOKEN, "/api/v1/auth/token"])
+@pytest.mark.usefixtures("linked")
+async def test_the_session_has_the_name_of_the_program(http: httpx.AsyncClient, services: Services, path: str) -> None:
+    http.headers["User-Agent"] = "reports/1.2 (nightly)"
+    sent = body(signed())
+    response = await (http.post(path, data=sent) if path == TOKEN else http.post(path, json=sent))
+    assert response.status_code == 200, response.text
+    async with services.storage.read() as session:
+        assert (await session.execute(select(sessions.c.browser))).scalars().all() == ["reports"]
 
 
 @pytest.mark.usefixtures("linked")

@@ -1,7 +1,7 @@
 """Declarations of endpoints that follow a standard: no envelope, whole paths, forms instead of JSON.
 
-This is the smaller counterpart of `endpoint.py`. A handler has parameters named `services`, `form`, `credentials` or
-`caller`, as it needs them. It returns the model that is the whole response.
+This is the smaller counterpart of `endpoint.py`. A handler has parameters named `services`, `form`, `credentials`,
+`caller` or `user_agent`, as it needs them. It returns the model that is the whole response.
 """
 
 import inspect
@@ -139,7 +139,7 @@ def as_oauth_errors(invalid: ErrorKind) -> Iterator[None]:
 async def _serve(declared: OAuthEndpoint) -> Response:
     """Check size and media type, form, client or user; then run the operation."""
     services, incoming = current_services(), quart_request()
-    arguments: Arguments = {"services": services}
+    arguments: Arguments = {"services": services, "user_agent": incoming.headers.get("User-Agent", "")}
     if declared.form is not None:
         _, raw = await receive(services, incoming, _FORM, None)
         forms.require_form(incoming.headers.get("Content-Type"))  # also of an empty body

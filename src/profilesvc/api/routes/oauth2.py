@@ -42,7 +42,9 @@ _MAX_SCOPES = 32
     response=OAuthToken,
     errors=(INVALID_GRANT, INVALID_SCOPE, UNSUPPORTED_GRANT_TYPE),
 )
-async def issue_oauth_token(services: Services, form: TokenForm, credentials: Credentials | None) -> OAuthToken:
+async def issue_oauth_token(
+    services: Services, form: TokenForm, credentials: Credentials | None, user_agent: str
+) -> OAuthToken:
     """Issue an OAuth token.
 
     Exchange client credentials, a refresh token or an ID token for tokens, as RFC 6749 and RFC 8693 define it.
@@ -54,13 +56,15 @@ async def issue_oauth_token(services: Services, form: TokenForm, credentials: Cr
     accepted = grant_types(services)
     if form.grant_type not in accepted:
         raise ServiceError(UNSUPPORTED_GRANT_TYPE, f"grant_type must be one of {', '.join(accepted)}.")
-    token = await _GRANTS[form.grant_type](services, form, credentials)
+    token = await _GRANTS[form.grant_type](services, form, credentials, user_agent)
     fields = token.model_dump(include=set(OAuthToken.model_fields) - {"scope"})
     scope = [*token.permissions, *([OFFLINE_ACCESS] if "refresh_token" in fields else [])]
     return OAuthToken(**fields, scope=" ".join(scope))
 
 
-async def _client_credentials(services: Services, form: TokenForm, credentials: Credentials | None) -> AccessToken:
+async def _client_credentials(
+    services: Services, form: TokenForm, credentials: Credentials | None, _user_agent: str
+) -> AccessToken:
     """Grant no refresh token unless the client requests it.
 
     Libraries prefer a refresh token when they renew, and with the default lifetimes it expires before they need it.
@@ -77,7 +81,7 @@ async def _client_credentials(services: Services, form: TokenForm, credentials: 
         return await issue(services, body)
 
 
-async def _refresh(services: Services, form: TokenForm, credentials: Credentials | None) -> Token:
+async def _refresh(services: Services, form: TokenForm, credentials: Credentials | None, _user_agent: str) -> Token:
     """Authenticate the client (RFC 6749 §6); on the JSON endpoint that is optional."""
     caller = await client(services, credentials)
     assert caller.key is not None, "a client is a key"
@@ -88,16 +92,16 @@ async def _refresh(services: Services, form: TokenForm, credentials: Credentials
         return await tokens.refresh(services, body)
 
 
-async def _exchange(services: Services, form: TokenForm, credentials: Credentials | None) -> UserToken:
+async def _exchange(services: Services, form: TokenForm, credentials: Credentials | None, user_agent: str) -> UserToken:
     """Exchange an ID token. The client need not authenticate, but if it does, it must be valid (RFC 8693 §2.1)."""
     if credentials is not None:
         await client(services, credentials)
     body = parsing.checked(TokenExchangeGrant, form.model_dump(exclude_none=True), "form")
     with as_oauth_errors(INVALID_REQUEST):
-        return await identity.exchange(services, body)
+        return await identity.exchange(services, body, user_agent)
 
 
-_GRANTS: dict[str, Callable[[Services, TokenForm, Credentials | None], Awaitable[AccessToken]]] = {
+_GRANTS: dict[str, Callable[[Services, TokenForm, Credentials | None, str], Awaitable[AccessToken]]] = {
     "client_credentials": _client_credentials,
     "refresh_token": _refresh,
     EXCHANGE: _exchange,
