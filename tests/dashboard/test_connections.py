@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from conftest import AsUser
+from conftest import ON_ONE_DATABASE, AsUser
 from profilesvc.settings import ProviderSettings, Settings
 from support.api import BOB, assert_error, assert_ok
 from support.consent import BAKERY, CAFE, CONNECTIONS, DANA, LINKS, PAGE, SCOPES, SHOP, add_dana, connect, connected
@@ -13,6 +13,7 @@ from support.dashboard_browser import Browser, SignIn
 from support.drive import drift, fail, heal
 from support.key_pages import shown_problems
 
+LINK = f"{PAGE}/link"
 pytestmark = pytest.mark.in_process("the emulator's logins")
 
 
@@ -130,6 +131,14 @@ async def test_link_is_shown_once(alice_there: Browser, emulator: httpx.AsyncCli
     assert f"{PAGE}/link/" in page.text
     page = await alice_there.open(PAGE)
     assert f"{PAGE}/link/" not in page.text
+
+
+@pytest.mark.parametrize("link", ["x", "a%0D%0AX-Made%3A%20up", "%E8%AA%9E", "x%3Fy%23z"])
+@ON_ONE_DATABASE
+async def test_link_that_another_site_opens_leads_to_its_page(visitor: Browser, link: str) -> None:
+    answer = await visitor.http.get(f"{LINK}/{link}/start", headers={"Sec-Fetch-Site": "cross-site"})
+    assert (answer.status_code, answer.headers["location"]) == (303, f"{LINK}/{link}")
+    await visitor.open(f"{LINK}/{link}", 401)
 
 
 @pytest.mark.parametrize("form", [{"granted": SCOPES[:2]}, {"decision": "deny"}])

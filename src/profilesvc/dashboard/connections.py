@@ -1,5 +1,7 @@
 """The pages of connections: the owner's logins at the provider, their locations, and connect links."""
 
+from urllib.parse import quote
+
 from quart import Blueprint, Response, request
 from werkzeug.datastructures import MultiDict
 
@@ -58,7 +60,7 @@ async def start_by_link(link: str) -> Response:
     """Send the browser to the provider, if it comes from the page that shows who asks."""
     services = await counted_by_address()
     if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
-        return pages.redirect(f"{pages.PATH}{_LIST}/link/{link}")
+        return pages.redirect(f"{pages.PATH}{_LIST}/link/{quote(link, safe='')}")
     return _sent(services, await provider_consent.begin_by_link(services, link))
 
 
