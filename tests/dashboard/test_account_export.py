@@ -10,8 +10,9 @@ import httpx
 import pytest
 from sqlalchemy import insert, select
 
+from profilesvc.contract.alerts import AlertCreate
 from profilesvc.operations import operator
-from profilesvc.services import access, account_export, drafts, photos, reply_templates
+from profilesvc.services import access, account_export, alerts, drafts, photos, reply_templates
 from profilesvc.services.context import Services
 from profilesvc.storage import tables
 from support.api import ALICE, Site, assert_ok
@@ -52,6 +53,8 @@ async def test_the_copy_is_whole_and_has_no_secret(alice_there: Browser, service
     await drafts.save(services, location, {"summary": "Soon"}, {"topicType": "STANDARD", "summary": "Soon"}, None)
     await photos.store(services, alice, png())
     await reply_templates.save(services, alice, "Thanks", "Thank you.")
+    quiet = {"from": "22:00", "to": "07:00"}
+    await alerts.create(services, alice, AlertCreate.model_validate({"quiet_time": quiet}))
     answer = await alice_there.http.get(PATH)
     assert answer.headers["content-disposition"] == 'attachment; filename="my-data-2026-01-02.zip"'
     assert answer.headers["cache-control"] == "no-store"
@@ -63,6 +66,7 @@ async def test_the_copy_is_whole_and_has_no_secret(alice_there: Browser, service
     assert [hook["host"] for hook in data["webhooks"]] == ["hooks.slack.com"]
     assert {post["location_name"] for post in data["posts"]} == {"locations/111"}
     assert [draft["fields"]["summary"] for draft in data["drafts"]] == ["Soon"]
+    assert [alert["quiet_time"] for alert in data["alerts"]] == [quiet]
     assert data["reply_templates"] == [{"name": "Thanks", "text": "Thank you."}]
     assert len(data["heartbeats"]) == 1
     assert "user.login" in {entry["event"] for entry in data["audit"]}

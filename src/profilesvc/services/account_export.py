@@ -149,7 +149,7 @@ async def _document(services: Services, caller: Caller) -> AsyncIterator[bytes]:
     short: JsonObject = {
         "exported_at": iso(services.clock.now()),
         "user": {"id": caller.owner_id, "name": name, "email": email, "plan": caller.plan.name},
-        "alerts": [each.model_dump() for each in (await alerts.list_all(services, caller)).alerts],
+        "alerts": [each.model_dump(by_alias=True) for each in (await alerts.list_all(services, caller)).alerts],
         "webhooks": [{**each.model_dump(exclude={"url"}), "host": urlsplit(each.url).hostname} for each in hooks],
     }
     yield orjson.dumps(short)[:-1]
