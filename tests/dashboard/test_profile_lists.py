@@ -204,6 +204,18 @@ async def test_areas_are_added_and_removed(alice_there: Browser, emulator: httpx
     assert [one["placeName"] for one in body["serviceArea"]["places"]["placeInfos"]] == ["Kawasaki", "Tokyo"]
 
 
+async def test_an_area_without_a_name_has_its_id(
+    alice_there: Browser, plugin: Site, emulator: httpx.AsyncClient
+) -> None:
+    area = {**AREA, "places": {"placeInfos": [{"placeId": "ChIJ-9"}]}}
+    assert_ok(await plugin.http.post("/api/v1/sync/111", json={"serviceArea": area}))
+    await forget_calls(emulator)
+    page = await alice_there.open(PROFILE)
+    assert "ChIJ-9" in page.text
+    await alice_there.send("/profile", title="Another")
+    assert (await patch(emulator))[0] == "title"
+
+
 async def test_the_opening_date_is_changed_alone(alice_there: Browser, emulator: httpx.AsyncClient) -> None:
     await alice_there.open(PROFILE)
     await alice_there.send("/profile", openingDate="2019-05")
