@@ -24,13 +24,14 @@ class Login:
     def __init__(self, *methods: str) -> None:
         self.methods, self.nonce = list(methods), ""
         self.answer: tuple[int, object] | None = None
+        self.metadata: dict[str, object] = {}
         self.asked: httpx.Request
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         if request.url.path.endswith("/openid-configuration"):
             endpoints = {f"{name}_endpoint": f"{ISSUER}/{name}" for name in ("authorization", "token")}
             supported = {"token_endpoint_auth_methods_supported": self.methods}
-            return httpx.Response(200, json={"issuer": ISSUER, **endpoints, **supported})
+            return httpx.Response(200, json={"issuer": ISSUER, **endpoints, **supported, **self.metadata})
         self.asked = request
         if self.answer is not None:
             return httpx.Response(self.answer[0], content=json.dumps(self.answer[1]))
@@ -97,3 +98,21 @@ async def test_a_response_without_an_id_token_is_a_page(
     response = await login.back(http)
     assert response.status_code in (401, 503)
     assert response.headers["content-type"].startswith("text/html")
+
+
+@ON_ONE_DATABASE
+async def test_a_provider_that_names_no_methods_gets_basic(http: httpx.AsyncClient, login: Login) -> None:
+    login.metadata = {"token_endpoint_auth_methods_supported": None}
+    assert (await login.back(http)).status_code == 303
+    assert login.asked.headers["authorization"].startswith("Basic ")
+
+
+@pytest.mark.parametrize("endpoint", [None, 5, "ftp://login.example/token", "https://[::login.example"])
+@ON_ONE_DATABASE
+async def test_a_provider_without_a_usable_endpoint_is_a_page(
+    http: httpx.AsyncClient, login: Login, endpoint: object
+) -> None:
+    login.metadata = {"token_endpoint": endpoint}
+    response = await http.get("/dashboard/sign-in/start")
+    assert response.status_code == 503
+    assert "The identity provider cannot be reached." in response.text

@@ -170,7 +170,7 @@ class Provider:
         from authlib.oauth2.auth import ClientAuth
 
         secret = self.services.settings.identity.client_secret.get_secret_value()
-        methods = metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+        methods = metadata.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
         method = "client_secret_basic" if "client_secret_basic" in methods else "client_secret_post"
         pair = [self._client_id, secret]
         if method == "client_secret_basic":  # which the library sends as they are (RFC 6749 §2.3.1)
@@ -203,7 +203,7 @@ class Provider:
                 raise ValueError("issuer")
             for name in ("authorization_endpoint", "token_endpoint"):
                 self._check(metadata[name])
-        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+        except (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise _unreachable() from error
         return cast(JsonObject, metadata)
 
