@@ -115,6 +115,27 @@ class TestAChange:
 
     @pytest.mark.slow
     @pytest.mark.fuzz
+    async def test_of_the_verification_becomes_one_event(
+        self,
+        services: Services,
+        http: httpx.AsyncClient,
+        emulator: httpx.AsyncClient,
+        clock: FrozenClock,
+        pushing: Emulator,
+    ) -> None:
+        """Of each, also of the sync that cannot go on."""
+        headers = {"Authorization": await genuine(emulator)}
+        await pass_time(services, clock)
+        before = len(await published(services))
+        verified = {"hasVoiceOfMerchant": True, "hasBusinessAuthority": True}
+        for ident, state in enumerate(({"complyWithGuidelines": {}}, {"complyWithGuidelines": {}}, verified)):
+            await drift(emulator, voice_of_merchant={PIER: state})
+            body = message(str(ident), "VOICE_OF_MERCHANT_UPDATED")
+            assert (await http.post(PATH, json=body, headers=headers)).status_code == 204
+            await pass_time(services, clock)
+        changed = ("location.verification_changed", PIER)
+        assert (await published(services))[before:] == [("location.sync_switched", PIER), changed, changed]
+
     async def test_however_often_and_in_which_order_announced_becomes_one_event(
         self,
         services: Services,

@@ -43,8 +43,11 @@ class Masks(NamedTuple):
 NO_EDITS = Masks([], [])
 
 
-def has_flag(profile: JsonObject, name: Literal["hasGoogleUpdated", "hasPendingEdits"]) -> bool:
-    """Return whether the metadata of a profile has a flag: consumers see other values than the owner's."""
+Flag = Literal["hasGoogleUpdated", "hasPendingEdits", "hasVoiceOfMerchant"]
+
+
+def has_flag(profile: JsonObject, name: Flag) -> bool:
+    """Return whether the metadata of a profile has a flag: consumers see other values, or it is verified."""
     metadata = profile.get("metadata")
     return isinstance(metadata, dict) and metadata.get(name) is True
 
