@@ -10,7 +10,9 @@ from profilesvc.contract.provider.review import ReviewReply
 from profilesvc.contract.reviews import ReviewDetail, ReviewList
 from profilesvc.domain.time import FrozenClock
 from profilesvc.fixtures import load_world
+from profilesvc.services.context import Services
 from support.api import BOB, CAROL, Site, assert_error, assert_ok, fields
+from support.feed import FEED
 from support.parts import Odd
 from support.posts import calls, fail
 
@@ -83,6 +85,27 @@ class TestList:
         change(provider=Odd(page))
         details = assert_error(await alice.get(PATH, params=PIER), 502, "PROVIDER_API_ERROR")
         assert (details["reason"], details["retryable"]) == ("unavailable", True)
+
+    @pytest.mark.parametrize(
+        "page", [{"reviews": None}, {"reviews": [5]}, {"reviews": [{"name": "locations/112/reviews/1"}]}]
+    )
+    async def test_an_invalid_page_is_not_kept_for_a_day_by_the_change_feed(
+        self, alice: httpx.AsyncClient, change: Change, services: Services, page: dict[str, Any]
+    ) -> None:
+        settings = services.settings.model_copy(update={"notifications": FEED})
+        change(provider=Odd(page), settings=settings)
+        assert_error(await alice.get(PATH, params=PIER), 502, "PROVIDER_API_ERROR")
+        change(settings=settings)
+        assert assert_ok(await alice.get(PATH, params=PIER))["reviews"] == at_the_provider()
+
+    async def test_an_odd_reply_is_returned_unchanged_by_the_change_feed(
+        self, alice: httpx.AsyncClient, change: Change, services: Services
+    ) -> None:
+        page = {"reviews": [{"name": "accounts/1/locations/111/reviews/1", "reviewReply": "Thanks"}]}
+        change(provider=Odd(page), settings=services.settings.model_copy(update={"notifications": FEED}))
+        for _ in range(2):
+            [review] = assert_ok(await alice.get(PATH, params=PIER))["reviews"]
+            assert review == {"name": "locations/111/reviews/1", "reviewReply": "Thanks"}
 
 
 class TestOne:

@@ -52,5 +52,5 @@ def _digest(query: tuple[object, ...]) -> str:
 
 
 def _is_in_review(document: JsonObject) -> bool:
-    reviews = document.get("reviews", [document])
-    return any((review.get("reviewReply") or {}).get("reviewReplyState") == "PENDING" for review in reviews)
+    replies = [review.get("reviewReply") for review in document.get("reviews", [document])]
+    return any(isinstance(reply, dict) and reply.get("reviewReplyState") == "PENDING" for reply in replies)

@@ -50,11 +50,16 @@ async def list_page(services: Services, location: AllowedLocation, query: Review
 async def _listed(
     services: Services, location: AllowedLocation, size: int, token: str, order_by: str, *, is_live: bool = False
 ) -> JsonObject:
-    """Return a page of the provider, from its mirror if there is a valid one."""
+    """Return a page of the provider, from its mirror if there is a valid one.
+
+    Raises:
+        ProviderError: The page could not be read.
+    """
     if not is_live and (stored := await mirrors.find(services, location, size, token, order_by)) is not None:
         return stored
     remote, started = await provider_at(services, location), services.clock.now()
     page = await remote.reviews(location.account, location.name, page_size=size, page_token=token, order_by=order_by)
+    _page(location, page.get("reviews", []))  # an unreadable page is not stored
     await _keep(services, location, page, started, size, token, order_by)
     return page
 
@@ -95,6 +100,7 @@ async def get(services: Services, location: AllowedLocation, review_id: str) -> 
         if document is None:
             remote, started = await provider_at(services, location), services.clock.now()
             document = await remote.review(location.account, location.name, review_id)
+            _ours(location, document)  # an unreadable review is not stored
             await _keep(services, location, document, started, review_id)
         review = _ours(location, document)
     return Rendered(orjson.dumps(review))
