@@ -8,6 +8,7 @@ from sqlalchemy import insert, select
 
 from conftest import START, AsService, AsUser
 from profilesvc.domain.time import FrozenClock
+from profilesvc.provider.remote import RemoteProvider
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import locations
 from support.api import BOB, CAROL, Site, assert_error, assert_ok, fields
@@ -179,6 +180,28 @@ class TestRead:
             details = assert_error(await alice.get(f"{LIST}/{ident}"), 400, "VALIDATION_ERROR")
             assert details["errors"][0]["in"] == "path"
             assert fields(details) == ["locationId"], ident
+
+
+@pytest.mark.parametrize(
+    "title", ["Harbour\x00Coffee", "".join(chr(0x4E00 + i * 7919 % 20000) for i in range(6000))], ids=["NUL", "long"]
+)
+@pytest.mark.in_process("replaces the provider")
+async def test_a_title_that_a_database_cannot_index_is_returned_unchanged(
+    alice: httpx.AsyncClient, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch, title: str
+) -> None:
+    """PostgreSQL stores no NUL, and indexes no text of some thousands of bytes."""
+    profile = {"name": "locations/111", "title": title}
+
+    async def odd(*_: object) -> dict[str, str]:
+        return profile
+
+    monkeypatch.setattr(RemoteProvider, "location", odd)
+    clock.advance(seconds=61)
+    response = await alice.get(f"{LIST}/111")
+    assert assert_ok(response)["title"] == title
+    assert "x-data-age" not in response.headers
+    listed = assert_ok(await alice.get(LIST))["locations"]
+    assert title in [place["title"] for place in listed]
 
 
 async def test_the_cache_was_read_at_the_start(alice: httpx.AsyncClient, services: Services) -> None:

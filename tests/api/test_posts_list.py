@@ -12,6 +12,7 @@ from conftest import ON_ONE_DATABASE, AsService, AsUser
 from profilesvc.contract.posts import PostList
 from profilesvc.domain.time import FrozenClock
 from profilesvc.fixtures import load_world
+from profilesvc.provider.remote import RemoteProvider
 from profilesvc.services.context import Services
 from support.api import BOB, assert_error, assert_ok, fields
 from support.hostile import b64
@@ -99,6 +100,21 @@ class TestList:
     ) -> None:
         assert [len(page) for page in await asyncio.gather(*[names(alice) for _ in range(20)])] == [12] * 20
         assert len(await calls(emulator)) == 1
+
+    @pytest.mark.parametrize("state", ["LIVE\x00", "X" * 300, 7], ids=["NUL", "long", "number"])
+    @pytest.mark.in_process("replaces the provider")
+    async def test_returns_a_state_unchanged_that_a_database_cannot_store(
+        self, alice: httpx.AsyncClient, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch, state: object
+    ) -> None:
+        post = {"name": "accounts/1/locations/111/localPosts/1", "state": state}
+
+        async def odd(*_: object) -> list[dict[str, object]]:
+            return [post]
+
+        monkeypatch.setattr(RemoteProvider, "posts", odd)
+        clock.advance(seconds=61)
+        listed = assert_ok(await alice.get(PATH, params=PIER))["localPosts"]
+        assert listed == [{**post, "name": "locations/111/localPosts/1"}]
 
 
 class TestPaging:

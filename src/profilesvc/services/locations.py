@@ -31,6 +31,7 @@ from profilesvc.storage.locations import ListedLocation, LocationState, Place
 from profilesvc.storage.sync import SyncRow
 from profilesvc.storage.users import UserState
 
+_LONGEST_TITLE = 500  # characters; PostgreSQL rejects an entry of an index above 2,704 bytes
 _TURNS = 10  # waits for the quota during the import of one location
 _DETAIL = ("title", "storefrontAddress", "phoneNumbers", "regularHours")
 
@@ -111,9 +112,9 @@ async def load(services: Services, location: AllowedLocation) -> LocationState:
 
 
 def title_of(profile: JsonObject) -> str:
-    """Return the title to sort by, empty if the provider's is not a string."""
+    """Return the title to sort by as a database can store and index it, empty if the provider's is not a string."""
     title = profile.get("title")
-    return title if isinstance(title, str) else ""
+    return title.replace("\x00", "\ufffd")[:_LONGEST_TITLE] if isinstance(title, str) else ""
 
 
 async def switch_sync(services: Services, location: AllowedLocation, enabled: bool) -> SyncSwitched:

@@ -36,6 +36,7 @@ _CLOCK_SKEW = 5 * SECOND
 _KINDS: dict[str, EventType] = {"LIVE": "post.published", "REJECTED": "post.rejected"}
 _BY_CALLER: tuple[EventType, ...] = ("post.created", "post.updated", "post.deleted")
 _WARNINGS = (100, 80)  # percent of the month's posts
+_STATE = re.compile(r"[A-Z_]{1,40}", re.ASCII)
 _POSITION = re.compile(r"[0-9]{1,15}\.[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
@@ -232,9 +233,15 @@ def stored(location: str, document: JsonObject) -> StoredPost:
         if "media" in document:
             ours["media"] = [_without_account(item) for item in document["media"]]
         created_at = parse_iso(document["createTime"]) if "createTime" in document else 0
-        return StoredPost(ident, created_at, str(document.get("state", "")), orjson.dumps(ours).decode())
+        return StoredPost(ident, created_at, _state_of(document), orjson.dumps(ours).decode())
     except (KeyError, TypeError, ValueError):
         raise ProviderError("unavailable", retryable=True, provider_message="unreadable post") from None
+
+
+def _state_of(document: JsonObject) -> str:
+    """Return the state as a database can store it; an unknown one decides nothing here."""
+    state = str(document.get("state", ""))
+    return state if _STATE.fullmatch(state) else ""
 
 
 def _without_account(item: JsonObject) -> JsonObject:
