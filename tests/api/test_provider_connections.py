@@ -10,6 +10,7 @@ from sqlalchemy import select
 
 from conftest import AsUser, Dial
 from profilesvc.domain.time import DAY, FrozenClock
+from profilesvc.provider.remote import RemoteProvider
 from profilesvc.services import drafts, photos, provider_connections
 from profilesvc.services.access import require_location
 from profilesvc.services.context import Caller, Services
@@ -98,6 +99,31 @@ async def test_import_is_repeatable_and_selects_by_title(
         ("locations/999", "not_found"),
     ]
     assert assert_ok(await alice.get(f"{CONNECTIONS}/{number}"))["locations"] == 3
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"storefrontAddress": "1 Pier", "metadata": "x"}, {"storefrontAddress": {"addressLines": 5}, "metadata": [1]}],
+)
+async def test_odd_profile_is_listed_and_imported(
+    browser: Browser,
+    alice: httpx.AsyncClient,
+    emulator: httpx.AsyncClient,
+    monkeypatch: pytest.MonkeyPatch,
+    odd: dict[str, Any],
+) -> None:
+    await add_dana(emulator)
+    number = await connected(browser, alice)
+
+    async def locations(*_: object) -> list[dict[str, Any]]:
+        return [{"name": BAKERY, "title": None, **odd}]
+
+    monkeypatch.setattr(RemoteProvider, "locations", locations)
+    [account] = assert_ok(await alice.get(f"{CONNECTIONS}/{number}"))["accounts"]
+    assert [(place["name"], place["title"], place["address"]) for place in account["locations"]] == [(BAKERY, "", "")]
+    assert (await imported(alice, number, locations=[BAKERY]))["imported"] == [BAKERY]
+    listed = assert_ok(await alice.get(LOCATIONS, params={"limit": 100}))["locations"]
+    assert [place["locationState"] for place in listed if place["name"] == BAKERY] == [{"isVerified": False}]
 
 
 async def test_import_leaves_what_was_read_meanwhile(

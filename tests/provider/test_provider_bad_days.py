@@ -65,6 +65,18 @@ async def test_endless_paging_is_an_error(clock: FrozenClock) -> None:
     assert len(scripted.calls) == 2
 
 
+@pytest.mark.parametrize("item", [{}, {"name": None}, {"name": 7}, {"name": "x/1"}, {"name": "accounts/1/locations/2"}])
+async def test_an_item_without_a_resource_name_is_an_error(clock: FrozenClock, item: dict[str, Any]) -> None:
+    scripted = Scripted(clock, httpx.Response(200, json={"accounts": [item], "locations": [item]}))
+    assert "invalid name" in str(await refused(scripted.provider.accounts()))
+    assert "invalid name" in str(await refused(scripted.provider.locations(ALICE)))
+
+
+async def test_a_name_that_no_column_can_store_is_an_error(clock: FrozenClock) -> None:
+    scripted = Scripted(clock, httpx.Response(200, json={"locations": [{"name": f"locations/{'9' * 80}"}]}))
+    assert "invalid name" in str(await refused(scripted.provider.locations(ALICE)))
+
+
 @pytest.mark.parametrize(
     ("failure", "attempts"),
     [

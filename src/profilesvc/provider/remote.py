@@ -1,13 +1,16 @@
 """The client of the provider: its operations as HTTP requests, to the real provider or to the emulator."""
 
+import re
 from urllib.parse import quote
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.location import Location
-from profilesvc.provider.port import ConsentHost, Login, QuotaStanding, Verification
+from profilesvc.provider.port import ConsentHost, Login, ProviderError, QuotaStanding, Verification
 from profilesvc.provider.transport import IMPORT, LIST, WRITE, Api, Params, Request, Transport, objects_of
 
 READ_MASK = ",".join(Location.model_fields)
+_ACCOUNT = re.compile(r"accounts/[A-Za-z0-9_-]{1,64}", re.ASCII)
+_LOCATION = re.compile(r"locations/[A-Za-z0-9_-]{1,64}", re.ASCII)
 _INFORMATION: Api = "information"
 _VERIFICATIONS: Api = "verifications"
 
@@ -36,12 +39,12 @@ class RemoteProvider:
     async def accounts(self) -> list[JsonObject]:
         """Return all accounts of the connected login."""
         request = Request("accounts", "accounts", "GET", "/v1/accounts", IMPORT, {"pageSize": "20"})
-        return await self._transport.pages(request, "accounts")
+        return _named(await self._transport.pages(request, "accounts"), _ACCOUNT)
 
     async def locations(self, account: str) -> list[JsonObject]:
         params = {"readMask": READ_MASK, "pageSize": "100"}
         request = Request("locations", _INFORMATION, "GET", f"/v1/{quote(account)}/locations", IMPORT, params)
-        return await self._transport.pages(request, "locations")
+        return _named(await self._transport.pages(request, "locations"), _LOCATION)
 
     async def location(self, name: str) -> JsonObject:
         """Return one location as the merchant last set it."""
@@ -144,6 +147,17 @@ class RemoteProvider:
     async def aclose(self) -> None:
         """Release connections."""
         await self._transport.aclose()
+
+
+def _named(items: list[JsonObject], pattern: re.Pattern[str]) -> list[JsonObject]:
+    """Return items whose names are resource names.
+
+    Raises:
+        ProviderError: One has another name or none.
+    """
+    if not all(isinstance(name := item.get("name"), str) and pattern.fullmatch(name) for item in items):
+        raise ProviderError("unavailable", retryable=True, provider_message="response has an invalid name")
+    return items
 
 
 def _path(account: str, location: str, collection: str, ident: str | None = None) -> str:

@@ -20,8 +20,10 @@ from profilesvc.contract.provider_connections import (
     RefusedLocation,
 )
 from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.domain.profiles import at
 from profilesvc.domain.request import in_background
 from profilesvc.domain.time import DAY, HOUR, MINUTE, iso, iso_or_none
+from profilesvc.domain.updates import has_flag
 from profilesvc.provider.port import Granted, ProviderError
 from profilesvc.services import audit, events, feed, photos
 from profilesvc.services.access import missing
@@ -118,13 +120,13 @@ async def _found(services: Services, row: ProviderConnection) -> list[tuple[Json
 
 
 def _location(account: str, profile: JsonObject, owners: dict[str, int], owner_id: int) -> FoundLocation:
-    address = profile.get("storefrontAddress") or {}
-    lines = [*(address.get("addressLines") or []), address.get("locality")]
+    lines, locality = (at(profile, f"storefrontAddress.{name}") for name in ("addressLines", "locality"))
+    parts = [*(lines if isinstance(lines, list) else []), locality]
     owner = owners.get(profile["name"])
     return FoundLocation(
         name=profile["name"],
         title=_text(profile.get("title")),
-        address=", ".join(_text(line) for line in lines if line),
+        address=", ".join(part for part in parts if isinstance(part, str) and part),
         account=account,
         imported=owner == owner_id,
         available=owner in (None, owner_id),
@@ -217,8 +219,7 @@ async def _import(
         raise missing("connection")
     if not await table.claim(session, owner_id, name):
         return "unavailable"
-    is_verified = bool((profile.get("metadata") or {}).get("hasVoiceOfMerchant"))
-    values = {**values, "connection_id": row.id, "is_verified": is_verified}
+    values = {**values, "connection_id": row.id, "is_verified": has_flag(profile, "hasVoiceOfMerchant")}
     await store_imported(services, session, owner_id, values, profile)
     if body.business_id is None and body.business_name is None:
         return None
