@@ -12,6 +12,7 @@ from sqlalchemy import select, update
 from conftest import AsService
 from profilesvc.domain.time import FrozenClock, iso
 from profilesvc.operations import readings
+from profilesvc.provider.remote import RemoteProvider
 from profilesvc.services import checking, overview
 from profilesvc.services.access import require_location
 from profilesvc.services.context import Caller, Services
@@ -118,6 +119,36 @@ async def test_google_edits_are_published_once_per_change(
     await drift(emulator, google_updated={PIER: {"title": "Harbour Café"}})
     await pass_time(services, clock)
     assert (await published(services)).count(("profile.drifted", PIER)) == 3, "it was gone meanwhile"
+
+
+@pytest.mark.parametrize(
+    ("differing", "pending"),
+    [
+        ("phoneNumbers.primaryPhone", "phoneNumbers"),
+        ("phoneNumbers", "phoneNumbers.primaryPhone"),
+        ("websiteUri,phoneNumbers", "phoneNumbers, websiteUri"),
+    ],
+)
+async def test_own_edits_in_review_are_no_drift(
+    services: Services,
+    as_service: AsService,
+    emulator: httpx.AsyncClient,
+    clock: FrozenClock,
+    monkeypatch: pytest.MonkeyPatch,
+    differing: str,
+    pending: str,
+) -> None:
+    """The masks may name a message or a part of it, as for the states of edits in the comparison."""
+    await as_service(PIER)
+    await of_keys_only(services, PIER)
+    await drift(emulator, google_updated={PIER: {"title": "Harbour"}})
+
+    async def updated(*_: object) -> dict[str, Any]:
+        return {"location": {"title": "Harbour"}, "diffMask": differing, "pendingMask": pending}
+
+    monkeypatch.setattr(RemoteProvider, "google_updated", updated)
+    await pass_time(services, clock)
+    assert ("profile.drifted", PIER) not in await published(services)
 
 
 async def test_google_edits_show_in_reads_that_happen_anyway(

@@ -85,7 +85,7 @@ async def note_google(
 
 def _of_google(profile: JsonObject, updated: JsonObject) -> list[JsonObject]:
     """Return the fields that the provider shows consumers with another value; those in review are the owner's own."""
-    shown, pending = updated.get("location") or {}, set(str(updated.get("pendingMask") or "").split(","))
-    paths = [path for path in str(updated.get("diffMask") or "").split(",") if path and path not in pending]
-    values = [(path, profiles.at(profile, path), profiles.at(shown, path)) for path in sorted(paths)]
+    shown, masks = updated.get("location") or {}, updates.Masks.of(updated)
+    paths = sorted(path for path in masks.differing if not updates.covers(masks.pending, path))
+    values = [(path, profiles.at(profile, path), profiles.at(shown, path)) for path in paths]
     return [{"field": path, "source": ours, "provider": theirs} for path, ours, theirs in values if ours != theirs]
