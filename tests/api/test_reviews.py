@@ -12,6 +12,7 @@ from profilesvc.domain.time import FrozenClock
 from profilesvc.fixtures import load_world
 from profilesvc.services.context import Services
 from support.api import BOB, CAROL, Site, assert_error, assert_ok, fields
+from support.dashboard_browser import Browser
 from support.feed import FEED
 from support.parts import Odd
 from support.posts import calls, fail
@@ -85,6 +86,14 @@ class TestList:
         change(provider=Odd(page))
         details = assert_error(await alice.get(PATH, params=PIER), 502, "PROVIDER_API_ERROR")
         assert (details["reason"], details["retryable"]) == ("unavailable", True)
+
+    @pytest.mark.parametrize("odd", [None, "4.5", [4.5], {"value": 4.5}])
+    async def test_totals_that_are_no_numbers_are_left_out(
+        self, alice: httpx.AsyncClient, browser: Browser, change: Change, odd: object
+    ) -> None:
+        change(provider=Odd({"averageRating": odd, "totalReviewCount": odd}))
+        assert assert_ok(await alice.get(PATH, params=PIER)) == {"reviews": [], "nextPageToken": ""}
+        assert (await browser.http.get("/dashboard/sites/111/reviews")).status_code == 200
 
     @pytest.mark.parametrize(
         "page", [{"reviews": None}, {"reviews": [5]}, {"reviews": [{"name": "locations/112/reviews/1"}]}]

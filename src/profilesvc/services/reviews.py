@@ -43,7 +43,7 @@ async def list_page(services: Services, location: AllowedLocation, query: Review
     if not token and query.orderBy == _LAST_CHANGED_FIRST:
         with contextlib.suppress(ServiceError):  # the next reading finds the same news
             await review_news.note(services, location, reviews, is_all=not sealed)
-    totals = {name: page[name] for name in _TOTALS if name in page}
+    totals = {name: value for name in _TOTALS if isinstance(value := page.get(name), int | float)}
     return Rendered(orjson.dumps({"reviews": reviews, **totals, "nextPageToken": sealed}))
 
 
