@@ -20,6 +20,8 @@ from profilesvc.contract.errors import SERVICE_UNAVAILABLE
 from profilesvc.database.engine import Storage, create_engine
 from profilesvc.database.writers import Executions
 from profilesvc.domain.errors import ServiceError
+from profilesvc.emulator.embedded import EMULATOR_FILE
+from profilesvc.emulator.store import Store
 from profilesvc.settings import Settings
 from profilesvc.storage.tables import businesses, users
 
@@ -247,6 +249,28 @@ async def test_sqlite_runs_with_the_pragmas_that_durability_needs(storage: Stora
     for pragma, expected in [("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1), ("busy_timeout", 4500)]:
         async with storage.write() as session:
             assert (await session.execute(text(f"PRAGMA {pragma}"))).scalar_one() == expected
+
+
+@pytest.mark.parametrize("name", ["a%20b", "50%2525", "really?", "a#b", "é b"])
+async def test_sqlite_files_are_in_the_folder_that_is_set(tmp_path: Path, name: str) -> None:
+    """Those of the service and of the emulator; a URL of a database has other meanings for some characters."""
+    folder = tmp_path / name
+    made = Storage(Settings(_env_file=None, base_url="http://x", data_dir=folder).effective_database_url)
+    async with made.write() as session:
+        await session.execute(text("CREATE TABLE things (name TEXT)"))
+    await made.commit([Executions("INSERT INTO things VALUES (?)", [["one"]])])
+    async with made.read() as reader:
+        assert await reader.fetch("SELECT name FROM things", []) == [("one",)]
+    await made.close()
+    emulator = Store(folder / EMULATOR_FILE)
+    await emulator.open(lambda _session: None)
+    await emulator.close()
+    assert _names(tmp_path) == {name}
+    assert _names(folder) == {"profilesvc.db", EMULATOR_FILE}
+
+
+def _names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, Self, cast
 
 from sqlalchemy import (
+    URL,
     ClauseElement,
     ColumnElement,
     Connection,
@@ -192,7 +193,7 @@ class SqliteReader:
 
     def __init__(self, path: str) -> None:
         self._engine = create_engine(
-            f"sqlite:///{path}",
+            URL.create("sqlite", database=path),
             poolclass=StaticPool,
             isolation_level="AUTOCOMMIT",
             connect_args={"timeout": 0.25, "check_same_thread": False},

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import Connection, event
+from sqlalchemy import URL, Connection, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlmodel.ext.asyncio.session import AsyncSession
@@ -48,7 +48,7 @@ class Store:
     async def open(self, fill: Callable[[AsyncSession], None]) -> None:
         """Create the tables and fill them, unless they exist."""
         make_private(self._path)
-        self._engine = create_async_engine(f"sqlite+aiosqlite:///{self._path}")
+        self._engine = create_async_engine(URL.create("sqlite+aiosqlite", database=str(self._path)))
         event.listen(self._engine.sync_engine, "connect", _configure)
         event.listen(self._engine.sync_engine, "begin", _begin)
         async with self.write() as session:

@@ -5,6 +5,7 @@ import os
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import quote
 
 from dotenv import dotenv_values
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr, model_validator
@@ -206,7 +207,7 @@ class Settings(BaseSettings):
     @property
     def effective_database_url(self) -> str:
         """The URL of the configured database, or of the SQLite file in DATA_DIR."""
-        return self.database_url or f"sqlite+aiosqlite:///{self.data_dir / 'profilesvc.db'}"
+        return self.database_url or f"sqlite+aiosqlite:///{quote(str(self.data_dir / 'profilesvc.db'))}"
 
     @property
     def effective_guides_folder(self) -> Path | None:
