@@ -15,10 +15,11 @@ from profilesvc.contract.errors import SERVICE_UNAVAILABLE
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.time import FrozenClock, iso
+from profilesvc.domain.time import HOUR, FrozenClock, iso
 from profilesvc.operations import readings
 from profilesvc.provider.breaker import FAILURES
 from profilesvc.provider.port import ProviderError
+from profilesvc.provider.remote import RemoteProvider
 from profilesvc.services import access, alerts, reviews
 from profilesvc.services.context import AllowedLocation, Caller, Services
 from profilesvc.settings import ProviderSettings
@@ -67,6 +68,24 @@ async def of_alice(services: Services, name: str = "locations/111") -> AllowedLo
 async def pass_time(services: Services, clock: FrozenClock, minutes: int = 61) -> None:
     clock.advance(minutes=minutes)
     await readings.run_once(services)
+
+
+Pages = dict[str, list[tuple[str, int]]]  # by page token: ids and hours, 0 for none
+
+
+def _listing(pages: Pages) -> Any:
+    """A provider's list of reviews, which ends with its last page."""
+    tokens = [*pages, ""]
+
+    async def listed(*_: object, page_token: str = "", **__: object) -> JsonObject:
+        times = {
+            ident: {"updateTime": iso(hour * HOUR), "createTime": iso(hour * HOUR)} if hour else {}
+            for ident, hour in pages[page_token]
+        }
+        found = [{"name": f"accounts/1/locations/111/reviews/{ident}", **each} for ident, each in times.items()]
+        return {"reviews": found, "nextPageToken": tokens[tokens.index(page_token) + 1]}
+
+    return listed
 
 
 class TestAReading:
@@ -144,6 +163,24 @@ class TestAReading:
         assert (await published(services))[120:] == [("review.updated", "8001")]
 
     @pytest.mark.slow
+    @pytest.mark.parametrize(
+        ("first", "then"),
+        [
+            ({"": [], "2": [("old", 1)]}, {"": [("old", 1)]}),
+            ({"": [("newest", 2), ("odd", 0)], "2": [("old", 1)]}, {"": [("newest", 2), ("old", 1)]}),
+        ],
+        ids=["an empty page first", "a review without times"],
+    )
+    async def test_publishes_no_old_review_after_an_odd_page(
+        self, services: Services, alice: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, first: Pages, then: Pages
+    ) -> None:
+        await subscribe(alice)
+        location = await of_alice(services)
+        for pages in (first, then, {"": [("new", 3), *then[""]]}):
+            monkeypatch.setattr(RemoteProvider, "reviews", _listing(pages))
+            await reviews.read(services, location)
+        assert await published(services) == [("review.created", "new")]
+
     async def test_of_several_processes_publishes_each_review_once(
         self, services: Services, emulator: httpx.AsyncClient, clock: FrozenClock, database: str
     ) -> None:

@@ -30,14 +30,17 @@ async def note(
 ) -> bool:
     """Publish what a list shows that starts with the review that was updated last. `is_all`: no review follows it.
 
-    Return False, and publish nothing, if the list does not reach the reviews of the last reading; `is_last` publishes
-    what it has even so.
+    Return False, and publish nothing, if the list is empty or does not reach the reviews of the last reading; `is_last`
+    publishes what it has even so.
 
     Raises:
         ServiceError: NOT_FOUND if the location was disconnected meanwhile.
     """
     by_id = {str(document["name"]).rpartition("/")[2]: document for document in documents}
-    listed = [_listed(ident, document) for ident, document in by_id.items()]
+    every = (_listed(ident, document) for ident, document in by_id.items())
+    listed = [each for each in every if each.updated_at]  # one without a time is never news
+    if not listed and not is_all:
+        return False
     for _ in range(_ATTEMPTS):
         async with services.storage.read() as session:
             seen = await readings.seen(session, location.owner_id, location.name)
@@ -60,7 +63,7 @@ def _listed(ident: str, document: JsonObject) -> Listed:
 
 
 def _instant(value: object) -> int:
-    """Return a time of the provider; a review without one is never news."""
+    """Return a time of the provider, 0 if there is none."""
     try:
         return parse_iso(value) if isinstance(value, str) else 0
     except ValueError:
