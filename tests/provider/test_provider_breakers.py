@@ -1,11 +1,13 @@
 """Circuit breakers of one party and of everything, against answers that are scripted call by call."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
+import pytest
 
 from profilesvc.domain.time import FrozenClock
 from profilesvc.provider.breaker import COOL_DOWN_MS, FAILURES, PARTIES
@@ -102,3 +104,33 @@ async def test_connected_login_is_one_party(clock: FrozenClock) -> None:
     assert places.asked == []
     await places.provider.location(ALIVE)
     await places.provider.signed_in(OneLogin(8)).location(ALIVE)
+
+
+class Pages:
+    """A provider whose lists never end; each page after the first takes a while."""
+
+    def __init__(self, clock: FrozenClock, seconds: float) -> None:
+        self.seconds, self.asked = seconds, 0
+        client = httpx.AsyncClient(transport=httpx.MockTransport(self._respond), base_url="http://provider")
+        self.provider = _adapter(client, clock, timeout_seconds=0.5)
+
+    async def _respond(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/token":
+            return httpx.Response(200, json={"access_token": "t", "expires_in": 3599})
+        self.asked += 1
+        if "pageToken" in request.url.params:
+            await asyncio.sleep(self.seconds)
+        return httpx.Response(200, json={"nextPageToken": f"{self.asked}"})
+
+
+@pytest.mark.parametrize(("seconds", "is_paused"), [(0.02, False), (60, True)])
+async def test_list_with_too_many_pages_is_no_outage_unless_one_does_not_come(
+    clock: FrozenClock, seconds: float, is_paused: bool
+) -> None:
+    pages = Pages(clock, seconds)
+    for _ in range(FAILURES):
+        error = await refused_by(pages.provider.posts("accounts/1", ALIVE))
+        assert (error.reason, error.retryable) == ("timeout", True)
+    pages.asked = 0
+    error = await refused_by(pages.provider.posts("accounts/1", ALIVE))
+    assert ("not called" in str(error), pages.asked == 0) == (is_paused, is_paused)

@@ -7,6 +7,7 @@ provider did not carry it out (it was not reached, or its response was 429), bec
 
 import asyncio
 import copy
+import math
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping
@@ -65,6 +66,17 @@ class Request:
     def is_update(self) -> bool:
         """Whether it counts towards the limit of updates of locations per day."""
         return self.api == "information" and self.method == "PATCH"
+
+
+@dataclass(slots=True)
+class _Operation:
+    """A call with all its retries, pauses and pages: until when it may take, and when the last page came.
+
+    Both are by the loop's clock.
+    """
+
+    deadline: float = 0.0
+    responded_at: float = -math.inf
 
 
 # The callback for every request: API, operation, HTTP status or failure, and seconds.
@@ -140,8 +152,8 @@ class Transport:
     async def call(self, request: Request) -> JsonObject:
         """Send a request, with retries."""
         try:
-            async with self._operation(request) as deadline:
-                return await self._with_retries(request, deadline)
+            async with self._operation(request) as operation:
+                return await self._with_retries(request, operation.deadline)
         except ProviderError as error:
             error.is_read = request.method == "GET"
             raise
@@ -153,17 +165,18 @@ class Transport:
             ProviderError: A page token repeats, or the provider fails.
         """
         try:
-            async with self._operation(request) as deadline:
-                return await self._all_pages(request, name, deadline)
+            async with self._operation(request) as operation:
+                return await self._all_pages(request, name, operation)
         except ProviderError as error:
             error.is_read = True
             raise
 
-    async def _all_pages(self, request: Request, name: str, deadline: float) -> list[JsonObject]:
+    async def _all_pages(self, request: Request, name: str, operation: _Operation) -> list[JsonObject]:
         items: list[JsonObject] = []
         seen: set[str] = set()
         while True:
-            page = await self._with_retries(request, deadline)
+            page = await self._with_retries(request, operation.deadline)
+            operation.responded_at = asyncio.get_running_loop().time()
             items += objects_of(page.get(name, []))
             token = page.get("nextPageToken")
             if not token:
@@ -174,13 +187,17 @@ class Transport:
             request = replace(request, params={**request.params, "pageToken": token})
 
     @asynccontextmanager
-    async def _operation(self, request: Request) -> AsyncIterator[float]:
-        """Yield the deadline by the loop's clock for all retries, pauses and pages."""
+    async def _operation(self, request: Request) -> AsyncIterator[_Operation]:
+        """Yield the state of a call. Many pages that come one after the other are no outage, even if time runs out."""
+        seconds, operation = self._settings.timeout_seconds, _Operation()
         with self._breakers.guard(request.api, self._party or request.location):
             try:
-                async with asyncio.timeout(self._settings.timeout_seconds * request.share) as scope:
-                    yield scope.when() or 0
+                async with asyncio.timeout(seconds * request.share) as scope:
+                    operation.deadline = scope.when() or 0
+                    yield operation
             except TimeoutError:
+                if asyncio.get_running_loop().time() < operation.responded_at + seconds * READ:
+                    raise ProviderError("timeout", retryable=True, provider_message="too many pages") from None
                 raise Unreachable("timeout", "no response in time") from None
 
     async def _with_retries(self, request: Request, deadline: float) -> JsonObject:
