@@ -9,11 +9,14 @@ import pytest
 from sqlalchemy import select
 
 from conftest import AsUser, Dial
+from profilesvc.contract.errors import SERVICE_UNAVAILABLE
+from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, FrozenClock
 from profilesvc.provider.remote import RemoteProvider
 from profilesvc.services import drafts, photos, provider_connections
 from profilesvc.services.access import require_location
 from profilesvc.services.context import Caller, Services
+from profilesvc.storage import provider_connections as connections_table
 from profilesvc.storage.tables import metadata
 from support.api import ALICE, BOB, assert_error, assert_ok
 from support.consent import (
@@ -320,6 +323,43 @@ async def test_provider_that_is_down_does_not_end_a_login(
     assert details["reason"] == "unavailable"
     await heal(emulator)
     assert assert_ok(await alice.get(f"{CONNECTIONS}/{number}"))["state"] == "active"
+
+
+@pytest.mark.parametrize(("statement", "is_sent"), [("change", True), ("find", False)])
+async def test_database_that_fails_while_a_token_is_renewed_is_no_lost_response(
+    browser: Browser,
+    alice: httpx.AsyncClient,
+    emulator: httpx.AsyncClient,
+    services: Services,
+    clock: FrozenClock,
+    monkeypatch: pytest.MonkeyPatch,
+    statement: str,
+    is_sent: bool,
+) -> None:
+    """The use of the login is not stored, or its row cannot be read a second time: then nothing was sent."""
+    await add_dana(emulator)
+    await imported(alice, await connected(browser, alice), locations=[BAKERY])
+    clock.advance(hours=2)
+    await forget_calls(emulator)
+    works, original = [True] if statement == "find" else [], getattr(connections_table, statement)
+
+    async def failing(*args: Any, **values: Any) -> Any:
+        if not works:
+            raise ServiceError(SERVICE_UNAVAILABLE)
+        works.pop()
+        return await original(*args, **values)
+
+    monkeypatch.setattr(connections_table, statement, failing)
+    answer = await alice.post("/api/v1/posts", params={"locationId": BAKERY}, json={"summary": "Once"})
+    monkeypatch.undo()
+    if is_sent:
+        assert_ok(answer, 201)
+    else:
+        details = assert_error(answer, 502, "PROVIDER_API_ERROR")
+        assert (details["reason"], details["retryable"]) == ("unavailable", True)
+    assert [call["method"] for call in await calls(emulator, "POST")].count("POST") == 2 * is_sent
+    async with services.storage.read() as session:
+        assert (await session.execute(select(metadata.tables["post_usage"].c.used))).scalar_one() == is_sent
 
 
 async def test_disconnect_leaves_nothing_of_the_login(

@@ -118,8 +118,7 @@ class _Login:
             with suppress(ServiceError):  # a database that is read-only has no leases
                 name = f"login {row.id} of {row.owner_id}"
                 await stack.enter_async_context(services.storage.leases.hold(name, _PATIENCE_SECONDS))
-            async with services.storage.read() as session:
-                current = await table.find(session, row.owner_id, row.id)
+            current = await self._current()
             if current is None or current.state != "active":
                 raise ended(services)
             if current.refresh_token != row.refresh_token:
@@ -127,19 +126,38 @@ class _Login:
                 raise ProviderError("unavailable", retryable=True, provider_message=message, reached=False)
             yield
 
+    async def _current(self) -> ProviderConnection | None:
+        try:
+            async with self.services.storage.read() as session:
+                return await table.find(session, self.row.owner_id, self.row.id)
+        except ServiceError as error:
+            message = "the login could not be read"
+            raise ProviderError("unavailable", retryable=True, provider_message=message, reached=False) from error
+
     async def renewed(self) -> None:
-        """Store when the login was last used, which is at most once an hour, and that it works again."""
+        """Store when the login was last used, which is at most once an hour, and that it works again.
+
+        If that cannot be stored, the call goes on with the token.
+        """
+        with suppress(ServiceError):
+            await self._note_use()
+
+    async def _note_use(self) -> None:
         async with self.services.storage.write() as session:
             now = self.services.clock.now()
             values = {"last_used_at": now, "last_error": None, "last_error_at": None}
             await table.change(session, self.row.owner_id, self.row.id, **values)
 
     async def ended(self, reason: str) -> ProviderError:
-        """End the login on every process, and publish it to its owner."""
+        """End the login on every process, and publish it to its owner; if that cannot be stored, the next call does."""
+        with suppress(ServiceError):
+            await self._end(reason)
+        return ended(self.services)
+
+    async def _end(self, reason: str) -> None:
         services, row = self.services, self.row
         async with services.storage.write() as session:
             if await table.end(session, row, reason, services.clock.now()):
                 status = ProviderConnectionStatus(id=row.id, state="reauth_required", url=page_of(services))
                 event = events.new("provider_connection.reauth_required", ProviderConnectionChanged(connection=status))
                 events.publish(services, session, row.owner_id, event)
-        return ended(services)
