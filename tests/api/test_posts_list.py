@@ -134,6 +134,28 @@ class TestPaging:
         assert seen == [str(number) for number in range(11112, 11100, -1)]
         assert len(await calls(emulator)) == 1, "only the first page reads the provider"
 
+    @pytest.mark.in_process("replaces the provider")
+    async def test_goes_through_posts_with_impossible_times(
+        self, alice: httpx.AsyncClient, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        times = ["0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "9999-12-31T23:59:59Z"]
+        found = [
+            {"name": f"accounts/1/locations/111/localPosts/{number}", "createTime": time}
+            for number, time in enumerate(times)
+        ]
+
+        async def odd(*_: object) -> list[dict[str, str]]:
+            return found
+
+        monkeypatch.setattr(RemoteProvider, "posts", odd)
+        clock.advance(seconds=61)
+        listed, token = list[str](), ""
+        while token or not listed:
+            data = assert_ok(await alice.get(PATH, params={**PIER, "pageSize": 1, "pageToken": token}))
+            listed += [post["createTime"] for post in data["localPosts"]]
+            token = data["nextPageToken"]
+        assert sorted(listed) == times
+
     async def test_orders_posts_of_the_same_millisecond(self, alice: httpx.AsyncClient) -> None:
         made = [assert_ok(await alice.post(PATH, params=PIER, json={"summary": "Now"}), 201) for _ in range(3)]
         listed = assert_ok(await alice.get(PATH, params={**PIER, "pageSize": 2}))
