@@ -83,6 +83,43 @@ class TestOneAtATime:
         assert_ok(await alice.post(f"{SYNC}/111", json={"title": "T"}))
 
 
+@pytest.mark.in_process("waits for the held call")
+class TestPatience:
+    """With the longest `timeout_seconds` a sync may take two minutes."""
+
+    @pytest.fixture
+    def settings(self, settings: Settings) -> Settings:
+        return settings.model_copy(update={"provider": ProviderSettings(timeout_seconds=60)})
+
+    @pytest.mark.parametrize(
+        ("method", "path", "code"),
+        [("PATCH", f"{SYNC}/111", "CONFLICT"), ("POST", "/api/v1/posts?locationId=111", "IDEMPOTENCY_IN_PROGRESS")],
+    )
+    async def test_no_other_operation_takes_over_from_one_that_waits_for_the_provider(
+        self,
+        alice: httpx.AsyncClient,
+        emulator: httpx.AsyncClient,
+        clock: FrozenClock,
+        monkeypatch: pytest.MonkeyPatch,
+        method: str,
+        path: str,
+        code: str,
+    ) -> None:
+        monkeypatch.setattr(sync, "LEASE_WAIT_SECONDS", 0.1)
+        body = {"summary": "Once"} if method == "POST" else {"title": "Once"}
+        keys = {"X-Idempotency-Key": "one"} if method == "POST" else {}
+        await fail(emulator, "hold", method=method, times=1)
+        first = asyncio.create_task(alice.post(path, json=body, headers=keys))
+        for _ in range(500):
+            if not (await emulator.get("/__emulator/state")).json()["faults"]:  # the call is held
+                break
+            await asyncio.sleep(0.01)
+        clock.advance(seconds=115)
+        assert_error(await alice.post(path, json=body, headers=keys), 409, code)
+        await heal(emulator)
+        assert (await first).is_success
+
+
 async def test_A142_a_provider_that_does_not_respond_in_time(settings: Settings, world: Runtime) -> None:
     impatient = settings.model_copy(update={"provider": ProviderSettings(timeout_seconds=0.2)})
     app = create_app(impatient, world)

@@ -28,7 +28,7 @@ from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import AllowedLocation, Caller, Rendered
 from profilesvc.services.idempotency import KEPT, Claim, run_once
 from profilesvc.services.provider_errors import provider_failure
-from profilesvc.settings import Settings
+from profilesvc.settings import ProviderSettings, Settings
 from profilesvc.storage.tables import idempotency as rows
 
 PLAN = next(iter(load_catalogue(None).values()))
@@ -41,6 +41,7 @@ class Desk:
 
     storage: Storage
     clock: FrozenClock
+    settings: Settings
     runs: int = 0
     claim: Claim | None = None
 
@@ -75,7 +76,7 @@ class Desk:
 @pytest.fixture
 async def desk(settings: Settings) -> AsyncIterator[Desk]:
     storage = Storage(settings.effective_database_url)
-    yield Desk(storage, FrozenClock(START))
+    yield Desk(storage, FrozenClock(START), settings.model_copy(update={"provider": ProviderSettings()}))
     await storage.close()
 
 

@@ -15,7 +15,7 @@ from profilesvc.provider.port import ProviderError
 from profilesvc.services import photos, posts
 from profilesvc.services.access import missing, require_location, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
-from profilesvc.services.idempotency import Claim, IdempotencyKey, run_once, unsettled
+from profilesvc.services.idempotency import Claim, IdempotencyKey, lease, run_once, unsettled
 from profilesvc.storage import drafts
 from profilesvc.storage import posts as cached
 from profilesvc.storage.drafts import Draft as Draft
@@ -27,7 +27,7 @@ MOST = 500  # of an owner
 SHOWN = 5_000  # posts of a calendar of all locations
 LONGEST = 180 * DAY
 LARGEST = 20_000  # characters of all fields, more than a post that the provider accepts
-_LEASE = 2 * MINUTE  # longer than that of the idempotency key
+_LONGER = MINUTE  # than the lease of the idempotency key
 _RETRY = 5 * MINUTE
 _GIVE_UP = 20 * HOUR  # before the idempotency key of the first attempt is forgotten
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
@@ -228,7 +228,7 @@ async def publish(services: Services, due: DueDraft) -> None:
     """
     now = services.clock.now()
     async with services.storage.write() as session:
-        draft = await drafts.claim(session, due.owner_id, due.id, now, now + _LEASE)
+        draft = await drafts.claim(session, due.owner_id, due.id, now, now + lease(services) + _LONGER)
     if draft is None:
         return
     started_at = draft.started_at or now

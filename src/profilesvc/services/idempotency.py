@@ -17,7 +17,14 @@ from profilesvc.storage import idempotency
 from profilesvc.storage.idempotency import Attempt
 
 LEASE = 60 * SECOND
+_PROVIDER_SHARES = 2  # of `timeout_seconds`: a sync that reads a profile and its verification, and patches it
+_BESIDES = 20 * SECOND  # for the database
 KEPT = DAY
+
+
+def lease(services: Services) -> int:
+    """Return how long an operation may run before another one takes over, in milliseconds: longer than it can take."""
+    return max(LEASE, round(_PROVIDER_SHARES * services.settings.provider.timeout_seconds * SECOND) + _BESIDES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,16 +144,19 @@ async def _claim(
     services: Services, location: AllowedLocation, scope: str, fingerprint: str, lock: Lock | None
 ) -> Claim | Rendered:
     owner_id, now = location.owner_id, services.clock.now()
+    until = now + lease(services)
     async with services.storage.write() as session:
         claim: Claim | Rendered = Claim(owner_id, scope, 1, now)
-        if not await idempotency.insert_first(session, owner_id, location.name, scope, fingerprint, now, now + LEASE):
-            claim = await _repeated(session, owner_id, scope, fingerprint, now)
+        if not await idempotency.insert_first(session, owner_id, location.name, scope, fingerprint, now, until):
+            claim = await _repeated(session, owner_id, scope, fingerprint, now, until)
         if lock is not None and isinstance(claim, Claim):
             await lock.take(session)
     return claim
 
 
-async def _repeated(session: AsyncSession, owner_id: int, scope: str, fingerprint: str, now: int) -> Claim | Rendered:
+async def _repeated(
+    session: AsyncSession, owner_id: int, scope: str, fingerprint: str, now: int, until: int
+) -> Claim | Rendered:
     """Replay the response of an earlier attempt, or take over from one that has ended without a response."""
     previous = await idempotency.find(session, owner_id, scope)
     if previous is None:  # it has just been removed
@@ -160,7 +170,7 @@ async def _repeated(session: AsyncSession, owner_id: int, scope: str, fingerprin
         raise _in_progress()
     since = now if is_forgotten else previous.created_at  # nothing older can be the effect of this request
     note = None if is_forgotten else previous.answer
-    successor = Attempt(fingerprint, previous.fence + 1, now + LEASE, since, None, note)
+    successor = Attempt(fingerprint, previous.fence + 1, until, since, None, note)
     if not await idempotency.take_over(session, owner_id, scope, previous.fence, successor):
         raise _in_progress()
     is_unsure = not is_forgotten and previous.fingerprint != idempotency.ANY_FINGERPRINT

@@ -17,7 +17,7 @@ from profilesvc.contract.sync import SyncHistory, SyncHistoryEntry, SyncHistoryQ
 from profilesvc.domain import profiles
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.sync_ids import new_sync_id
-from profilesvc.domain.time import SECOND, iso
+from profilesvc.domain.time import iso
 from profilesvc.provider.port import ProviderError
 from profilesvc.services import drift, events, idempotency
 from profilesvc.services.access import missing, require_plan
@@ -30,7 +30,6 @@ from profilesvc.storage import sync
 from profilesvc.storage.locations import LocationState
 from profilesvc.storage.sync import SyncRow
 
-LEASE = 60 * SECOND
 LEASE_WAIT_SECONDS = 10.0
 LARGEST_SOURCE = 256 * 1024
 SHOWN = 10_000  # the entries of a location's history that its pages reach
@@ -62,9 +61,8 @@ class Lease:
     async def take(self, session: AsyncSession) -> None:
         """Take the lease if it is free."""
         now = self._services.clock.now()
-        self.row = await sync.take_lease(
-            session, self._location.owner_id, self._location.name, self.holder, now, now + LEASE
-        )
+        until = now + idempotency.lease(self._services)
+        self.row = await sync.take_lease(session, self._location.owner_id, self._location.name, self.holder, now, until)
         self.must_end = self.row is not None
 
     async def wait(self) -> LocationState:
