@@ -232,9 +232,8 @@ def stored(location: str, document: JsonObject) -> StoredPost:
         ours = {**document, "name": f"{location}/localPosts/{ident}"}
         if "media" in document:
             ours["media"] = [_without_account(item) for item in document["media"]]
-        created_at = (
-            max(parse_iso(document["createTime"]), 0) if "createTime" in document else 0
-        )  # page tokens have no sign
+        created_at = parse_iso(document["createTime"]) if "createTime" in document else 0
+        created_at = max(created_at, 0)  # page tokens have no sign
         return StoredPost(ident, created_at, _state_of(document), orjson.dumps(ours).decode())
     except (KeyError, TypeError, ValueError):
         raise ProviderError("unavailable", retryable=True, provider_message="unreadable post") from None
