@@ -168,8 +168,9 @@ class TestAReading:
         [
             ({"": [], "2": [("old", 1)]}, {"": [("old", 1)]}),
             ({"": [("newest", 2), ("odd", 0)], "2": [("old", 1)]}, {"": [("newest", 2), ("old", 1)]}),
+            ({"": [("newest", 2), ("odd", 0)]}, {"": [("newest", 2), ("old", 1), ("odd", 1)]}),
         ],
-        ids=["an empty page first", "a review without times"],
+        ids=["an empty page first", "a review without times", "a review without times on the only page"],
     )
     async def test_publishes_no_old_review_after_an_odd_page(
         self, services: Services, alice: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, first: Pages, then: Pages

@@ -87,7 +87,7 @@ class TestList:
         details = assert_error(await alice.get(PATH, params=PIER), 502, "PROVIDER_API_ERROR")
         assert (details["reason"], details["retryable"]) == ("unavailable", True)
 
-    @pytest.mark.parametrize("odd", [None, "4.5", [4.5], {"value": 4.5}])
+    @pytest.mark.parametrize("odd", [None, True, "4.5", [4.5], {"value": 4.5}])
     async def test_totals_that_are_no_numbers_are_left_out(
         self, alice: httpx.AsyncClient, browser: Browser, change: Change, odd: object
     ) -> None:

@@ -253,6 +253,9 @@ class TestSettings:
         [
             ("redis://:hush@127.0.0.1:1/0?ssl_cert_reqs=none", "must not have the parameter 'ssl_cert_reqs'"),
             ("unix:///no/such/socket?x=1", "must not have the parameter 'x'"),
+            ("redis://:hush@127.0.0.1:1/0?retry=5", "must not have the parameter 'retry'"),
+            ("redis://:hush@127.0.0.1:1/0?redis_connect_func=x", "must not have the parameter 'redis_connect_func'"),
+            ("redis+cluster://:hush@127.0.0.1:1?db=0", "must have no parameters for a cluster"),
             ("rediss://:hush@127.0.0.1:1/0?ssl_cert_reqs=some", "Invalid SSL Certificate Requirements Flag: some"),
         ],
     )

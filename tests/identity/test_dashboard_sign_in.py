@@ -9,8 +9,9 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from conftest import ON_ONE_DATABASE
+from conftest import ON_ONE_DATABASE, Change
 from profilesvc.dashboard.signing_in import Provider
+from profilesvc.services.context import Services
 from profilesvc.settings import Settings
 from support.identity import ISSUER, claims, signed
 
@@ -101,8 +102,32 @@ async def test_a_response_without_an_id_token_is_a_page(
 
 
 @ON_ONE_DATABASE
-async def test_a_provider_that_names_no_methods_gets_basic(http: httpx.AsyncClient, login: Login) -> None:
-    login.metadata = {"token_endpoint_auth_methods_supported": None}
+async def test_the_log_names_the_status_of_a_rejection_in_html(
+    http: httpx.AsyncClient, login: Login, caplog: pytest.LogCaptureFixture
+) -> None:
+    login.answer = 401, None
+    response = await login.back(http)
+    assert response.status_code == 503
+    assert "Ask the operator" in response.text
+    assert "the identity provider rejected a code: 'HTTP 401'" in caplog.messages
+
+
+@ON_ONE_DATABASE
+async def test_the_id_of_a_public_client_reaches_the_provider(
+    http: httpx.AsyncClient, login: Login, services: Services, change: Change
+) -> None:
+    identity = services.settings.identity.model_copy(update={"client_secret": SecretStr("")})
+    change(settings=services.settings.model_copy(update={"identity": identity}))
+    assert (await login.back(http)).status_code == 303
+    assert parse_qs(login.asked.content.decode())["client_id"] == [ODD_ID]
+
+
+@pytest.mark.parametrize("methods", [None, [], 5, True])
+@ON_ONE_DATABASE
+async def test_a_provider_that_names_no_methods_gets_basic(
+    http: httpx.AsyncClient, login: Login, methods: object
+) -> None:
+    login.metadata = {"token_endpoint_auth_methods_supported": methods}
     assert (await login.back(http)).status_code == 303
     assert login.asked.headers["authorization"].startswith("Basic ")
 

@@ -59,6 +59,7 @@ async def test_a_person_whose_account_was_deleted_starts_with_an_empty_one(
         (" Dana\u00a0Novák\u00a0", "Dana\u00a0Novák"),
         ("", "dana"),
         ("\u3000 ", "dana"),
+        ("\u200e\u200f", "dana"),
     ],
 )
 async def test_a_name_of_any_script_makes_a_user(

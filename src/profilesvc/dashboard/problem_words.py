@@ -125,6 +125,8 @@ _SENTENCES = (
     ),
     N_("The identity provider cannot be reached. Try again later."),
     N_("The identity provider did not sign you in."),
+    N_("The identity provider rejected the code. Start again."),
+    N_("The identity provider does not accept this service. Ask the operator of this service."),
     N_("The plan %(plan)s does not include posts."),
     N_("The plan %(plan)s does not include reviews."),
     N_("The plan %(plan)s does not include sync."),
@@ -134,7 +136,12 @@ _SENTENCES = (
     N_("The webhook is disabled. Enable it first."),
     N_("The address is disabled. Enable it first."),
     N_("This post is being sent to the provider, so it cannot be changed now."),
+    N_("The monthly limit of %(number)s posts is used up. It resets on %(day)s."),
+    N_("The provider did not respond for 20 hours. Look at the profile before you send the post again."),
     N_("The external provider rejected the request: %(text)s"),
+    N_("The external provider rejected the request at %(fields)s: %(text)s"),
+    N_("The external provider is not available."),
+    N_("The quota of requests to the external provider is used up; try again later."),
     N_("The external provider is not available; try again later."),
     N_("The external provider did not respond in time; try again."),
     N_("The owner's login at the external provider has ended and must be connected again."),
@@ -165,7 +172,7 @@ def of_whole(error: ServiceError) -> list[str]:
 @cache
 def _patterns() -> list[tuple[str, re.Pattern[str]]]:
     values = re.compile(r"%\\\((\w+)\\\)s")
-    return [(text, re.compile(values.sub(r"(?P<\1>.+?)", re.escape(text)))) for text in _SENTENCES]
+    return [(text, re.compile(values.sub(r"(?P<\1>.+?)", re.escape(text)), re.DOTALL)) for text in _SENTENCES]
 
 
 @lru_cache(1024)

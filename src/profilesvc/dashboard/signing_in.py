@@ -170,22 +170,23 @@ class Provider:
         from authlib.oauth2.auth import ClientAuth
 
         secret = self.services.settings.identity.client_secret.get_secret_value()
-        methods = metadata.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
-        method = "client_secret_basic" if "client_secret_basic" in methods else "client_secret_post"
+        method = _method(metadata) if secret else "none"
         pair = [self._client_id, secret]
         if method == "client_secret_basic":  # which the library sends as they are (RFC 6749 §2.3.1)
             pair = [quote(part, safe="") for part in pair]
-        client = ClientAuth(*pair, method if secret else "none")
+        client = ClientAuth(*pair, method)
         headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
         url, headers, form = client.prepare("POST", metadata["token_endpoint"], headers, form)
         async with httpx.AsyncClient(transport=self._transport, timeout=_SECONDS) as http:
             response = await http.post(url, headers=headers, content=form)
         if response.is_server_error:
             response.raise_for_status()
-        tokens = json.loads(response.content[:_LARGEST])
-        if not isinstance(tokens, dict):
-            raise ValueError("response")  # noqa: TRY004  as for other invalid content
-        return tokens
+        tokens = _json(response.content[:_LARGEST])
+        if isinstance(tokens, dict):
+            return tokens
+        if response.is_client_error:
+            return {"error": f"HTTP {response.status_code}"}
+        raise ValueError("response")
 
     async def _configuration(self) -> JsonObject:
         """Return the provider's configuration (OpenID Connect Discovery §4), read once."""
@@ -212,6 +213,21 @@ class Provider:
         parts, production = urlsplit(url), self.services.settings.production
         if parts.scheme != "https" and (production or parts.scheme != "http"):
             raise ValueError("address")
+
+
+def _method(metadata: JsonObject) -> str:
+    """Return how a client with a secret authenticates, by the provider's metadata (OpenID Connect Discovery §3)."""
+    methods = metadata.get("token_endpoint_auth_methods_supported")
+    is_basic = not isinstance(methods, list) or not methods or "client_secret_basic" in methods
+    return "client_secret_basic" if is_basic else "client_secret_post"
+
+
+def _json(content: bytes) -> object:
+    """Return the value of a JSON document, None if it is none."""
+    try:
+        return json.loads(content)
+    except ValueError:
+        return None
 
 
 def _rejected(code: str) -> ServiceError:

@@ -25,12 +25,17 @@ class Masks(NamedTuple):
         return cls(paths(updated.get("diffMask")), paths(updated.get("pendingMask")))
 
     @property
-    def changed(self) -> list[str]:
-        """Return the fields that the provider has changed, as an update mask names them.
+    def theirs(self) -> list[str]:
+        """Return what differs by the provider's change.
 
         A field in review differs because consumers do not see the owner's edit yet.
         """
-        named = [profiles.mask_path(path) for path in self.differing if not covers(self.pending, path)]
+        return [path for path in self.differing if not covers(self.pending, path)]
+
+    @property
+    def changed(self) -> list[str]:
+        """Return the fields that the provider has changed, as an update mask names them."""
+        named = [profiles.mask_path(path) for path in self.theirs]
         return [path for path in dict.fromkeys(named) if _problem(path) is None]
 
     def status(self, path: str) -> EditStatus:

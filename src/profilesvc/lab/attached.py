@@ -5,6 +5,7 @@ from pathlib import Path
 
 import httpx
 
+from profilesvc.client.auth import BearerAuth
 from profilesvc.contract.json import JsonObject
 from profilesvc.lab.guard import Guard, Guarded
 from profilesvc.lab.journal import FOLDER, Journal, name_of
@@ -30,12 +31,13 @@ def client_of(settings: LabSettings) -> httpx.Client:
     Raises:
         PreflightError: The token or the address cannot be used. An error of httpx would quote the token.
     """
-    token, transport = settings.user_token.get_secret_value(), Waiting(httpx.HTTPTransport())
-    if not token.isascii() or not token.isprintable() or " " in token:
-        raise PreflightError("PROFILESVC_LAB__USER_TOKEN must be ASCII without spaces and line breaks")
-    headers = {"Authorization": f"Bearer {token}"}
+    transport = Waiting(httpx.HTTPTransport())
     try:
-        return httpx.Client(base_url=target_of(settings), headers=headers, timeout=30, transport=transport)
+        auth = BearerAuth(settings.user_token.get_secret_value())
+    except ValueError as error:
+        raise PreflightError(f"PROFILESVC_LAB__USER_TOKEN: {error}") from None
+    try:
+        return httpx.Client(base_url=target_of(settings), auth=auth, timeout=30, transport=transport)
     except httpx.InvalidURL as error:
         raise PreflightError(f"PROFILESVC_LAB__TARGET: {error}") from None
 

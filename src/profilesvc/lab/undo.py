@@ -23,7 +23,7 @@ class Undo:
     """The reversal of the changes in a journal. `run` can be repeated until no change is left."""
 
     def __init__(self, journal: Journal, settings: LabSettings) -> None:
-        self._journal, self._token = journal, settings.user_token.get_secret_value()
+        self._journal, self._token = journal, settings.user_token.get_secret_value().strip()
         self._patience = settings.patience_seconds  # for a service or provider that is down
         self._baseline: JsonObject = journal.entries()[0]["baseline"]
         self._location: str = self._baseline["location"]

@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from limits.aio.storage import RedisClusterStorage, RedisStorage
 from redis.asyncio import ConnectionPool
@@ -30,6 +30,14 @@ _LOG_EVERY_SECONDS = 60.0
 _CONNECTIONS = 16
 _PROBE_SECONDS = 3
 _PORT = 6379
+_PARAMETERS = {
+    *("db", "username", "password", "client_name", "protocol", "health_check_interval", "max_connections"),
+    *("socket_keepalive", "socket_read_size", "socket_timeout", "socket_connect_timeout", "timeout", "virtual_host"),
+}
+_OF_TLS = {
+    *("ssl_keyfile", "ssl_certfile", "ssl_password", "ssl_cert_reqs", "ssl_check_hostname", "ssl_min_version"),
+    *("ssl_ca_certs", "ssl_ca_data", "ssl_ca_path", "ssl_ciphers"),
+}
 # AttributeError, because the client of a cluster that moves keys closes connections that its other callers open.
 _FAILURES = (RedisError, RedisClusterException, OSError, AttributeError)
 log = logging.getLogger("profilesvc")
@@ -51,7 +59,7 @@ def _open(url: str, timeout: float, retries: int) -> RedisStorage:
     }
     if not url.partition("://")[0].endswith("+cluster"):
         pool: Any = ConnectionPool.from_url(url, **options)
-        _check_parameters(pool)
+        _check_parameters(url, pool)
         storage = RedisStorage("redis://", implementation="redispy", key_prefix="profilesvc", connection_pool=pool)
         _client(storage).auto_close_connection_pool = True
         return storage
@@ -59,23 +67,26 @@ def _open(url: str, timeout: float, retries: int) -> RedisStorage:
     return RedisClusterStorage("redis+cluster://", implementation="redispy", key_prefix="profilesvc", **options)
 
 
-def _check_parameters(pool: Any) -> None:
+def _check_parameters(url: str, pool: Any) -> None:
     """Check the parameters of the URL, which the client reads when it connects, with an error for each request.
 
     Raises:
-        ValueError: The client does not know one, or does not accept its value.
+        ValueError: One is unknown, or its value cannot be used.
     """
+    known = _PARAMETERS | _OF_TLS if url.startswith("rediss:") else _PARAMETERS
+    if unknown := sorted(parse_qs(urlsplit(url).query).keys() - known):
+        raise ValueError(f"must not have the parameter {unknown[0]!r}")
     try:
         pool.make_connection()
-    except TypeError as error:
-        raise ValueError(f"must not have the parameter {str(error).rpartition(' ')[2]}") from None
-    except RedisError as error:
-        raise ValueError(str(error)) from None
+    except (AttributeError, TypeError, ValueError, RedisError) as error:
+        raise ValueError(next(iter(str(error).splitlines()), type(error).__name__)) from None
 
 
 def _cluster_of(url: str) -> dict[str, Any]:
     parts = urlsplit(url)
     credentials, _, hosts = parts.netloc.rpartition("@")
+    if parts.query:
+        raise ValueError("must have no parameters for a cluster")
     username, _, password = map(unquote, credentials.partition(":"))
     places = [urlsplit(f"//{host}") for host in hosts.split(",")]
     if not all(place.hostname for place in places):

@@ -31,7 +31,7 @@ _LONGER = MINUTE  # than the lease of the idempotency key
 _RETRY = 5 * MINUTE
 _GIVE_UP = 20 * HOUR  # before the idempotency key of the first attempt is forgotten
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
-_UNKNOWN = "The provider did not respond for 20 hours. Look at the profile before you send the post again."
+UNKNOWN = "The provider did not respond for 20 hours. Look at the profile before you send the post again."
 
 
 async def listing(services: Services, location: AllowedLocation) -> list[Draft]:
@@ -234,7 +234,7 @@ async def publish(services: Services, due: DueDraft) -> None:
     started_at = draft.started_at or now
     if now - started_at > _GIVE_UP:
         async with services.storage.write() as session:
-            await drafts.settle(session, due.owner_id, due.id, "failed", None, _UNKNOWN)
+            await drafts.settle(session, due.owner_id, due.id, "failed", None, UNKNOWN)
         return
     caller = Caller(due.owner_id, services.plans[due.plan], frozenset())
     key = IdempotencyKey(f"draft-{draft.id}-{started_at}", "draft")

@@ -86,6 +86,5 @@ async def note_google(
 def _of_google(profile: JsonObject, updated: JsonObject) -> list[JsonObject]:
     """Return the fields that the provider shows consumers with another value; those in review are the owner's own."""
     shown, masks = updated.get("location") or {}, updates.Masks.of(updated)
-    paths = sorted(path for path in masks.differing if not updates.covers(masks.pending, path))
-    values = [(path, profiles.at(profile, path), profiles.at(shown, path)) for path in paths]
+    values = [(path, profiles.at(profile, path), profiles.at(shown, path)) for path in sorted(masks.theirs)]
     return [{"field": path, "source": ours, "provider": theirs} for path, ours, theirs in values if ours != theirs]

@@ -107,7 +107,7 @@ async def _create(services: Services, session: AsyncSession, identity: Identity)
     email, name = identity.claims.get("email"), identity.claims.get("name")
     if not isinstance(email, str) or identity.claims.get("email_verified") is not True:
         raise _no_user("No user can be created for this login: its e-mail address is not verified.")
-    name = name if isinstance(name, str) and name.strip() else None  # some providers send an empty one
+    name = name if isinstance(name, str) and not users.is_blank(name) else None  # some providers send an empty one
     user = await users.insert_user(services, session, email, name)
     await identities.link(session, identity.issuer, identity.subject, user.id, services.clock.now())
     return user

@@ -41,12 +41,13 @@ async def note(
     listed = [each for each in every if each.updated_at]  # one without a time is never news
     if not listed and not is_all:
         return False
+    is_complete = is_all and len(listed) == len(by_id)
     for _ in range(_ATTEMPTS):
         async with services.storage.read() as session:
             seen = await readings.seen(session, location.owner_id, location.name)
         if seen is not None and not (is_all or is_last or reaches(seen, listed)):
             return False
-        after = first_seen(listed, is_all=is_all) if seen is None else with_listed(seen, listed)
+        after = first_seen(listed, is_all=is_complete) if seen is None else with_listed(seen, listed)
         if after == seen:
             return True
         found = [] if seen is None else [_event(location, each, by_id[each.id]) for each in news(seen, listed)]

@@ -21,7 +21,7 @@ from profilesvc.services.provider_errors import raising_provider_failure
 from profilesvc.services.provider_logins import provider_at, require_kept
 
 _ANY = re.compile(r".+", re.DOTALL)
-_TOTALS = ("averageRating", "totalReviewCount")
+_TOTALS = {"averageRating": (int, float), "totalReviewCount": (int,)}
 _LAST_CHANGED_FIRST = "updateTime desc"
 _MOST_PAGES = 20  # of one scheduled reading
 
@@ -43,7 +43,7 @@ async def list_page(services: Services, location: AllowedLocation, query: Review
     if not token and query.orderBy == _LAST_CHANGED_FIRST:
         with contextlib.suppress(ServiceError):  # the next reading finds the same news
             await review_news.note(services, location, reviews, is_all=not sealed)
-    totals = {name: value for name in _TOTALS if isinstance(value := page.get(name), int | float)}
+    totals = {name: page[name] for name, types in _TOTALS.items() if type(page.get(name)) in types}
     return Rendered(orjson.dumps({"reviews": reviews, **totals, "nextPageToken": sealed}))
 
 

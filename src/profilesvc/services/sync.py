@@ -18,6 +18,7 @@ from profilesvc.domain import profiles
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import iso
+from profilesvc.domain.updates import has_flag
 from profilesvc.provider.port import ProviderError
 from profilesvc.services import drift, events, idempotency
 from profilesvc.services.access import missing, require_plan
@@ -189,8 +190,7 @@ async def _push(
 
 async def require_verified(services: Services, location: AllowedLocation, current: JsonObject) -> None:
     """Read the verification again if the profile no longer shows it; switch sync off if it was lost (D-73)."""
-    metadata = current.get("metadata")
-    if isinstance(metadata, dict) and metadata.get("hasVoiceOfMerchant"):
+    if has_flag(current, "hasVoiceOfMerchant"):
         return
     remote = await provider_at(services, location)
     verification = await store_verification(services, location, await remote.verification(location.name))

@@ -55,11 +55,16 @@ def clean_name(name: str) -> str:
     """Return a name of any script without spaces around it.
 
     Raises:
-        ServiceError: VALIDATION_ERROR unless it has 1 to 200 printable characters.
+        ServiceError: VALIDATION_ERROR unless it has 1 to 200 printable characters, one of them visible.
     """
     name = name.strip()
-    clean("The name", _OF_SCRIPTS.sub("-", name), NAME_LIMIT)
+    clean("The name", "" if is_blank(name) else _OF_SCRIPTS.sub("-", name), NAME_LIMIT)
     return name
+
+
+def is_blank(name: str) -> bool:
+    """Return whether nothing of a name can be seen."""
+    return not _OF_SCRIPTS.sub("", name).strip()
 
 
 async def find_user(session: Executor, email: str) -> UserState:
