@@ -55,6 +55,7 @@ async def test_a_refused_change_stays_in_its_form(alice_there: Browser, plugin: 
     assert found["locations/111/localPosts/11101"]["summary"] == "Changed"
 
 
+@pytest.mark.in_process("replaces an operation of the provider")
 @pytest.mark.parametrize("missing", ["topicType", "state", "callToAction.actionType", "createTime"])
 @ON_ONE_DATABASE
 async def test_a_post_without_a_field_is_listed(
