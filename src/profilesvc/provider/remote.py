@@ -3,6 +3,7 @@
 import re
 from urllib.parse import quote
 
+from profilesvc.contract.common import LOCATION_ID
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.location import Location
 from profilesvc.provider.port import ConsentHost, Login, ProviderError, QuotaStanding, Verification
@@ -10,7 +11,7 @@ from profilesvc.provider.transport import IMPORT, LIST, WRITE, Api, Params, Requ
 
 READ_MASK = ",".join(Location.model_fields)
 _ACCOUNT = re.compile(r"accounts/[A-Za-z0-9_-]{1,64}", re.ASCII)
-_LOCATION = re.compile(r"locations/[A-Za-z0-9_-]{1,64}", re.ASCII)
+_LOCATION = re.compile(f"locations/{LOCATION_ID.pattern}", re.ASCII)
 _INFORMATION: Api = "information"
 _VERIFICATIONS: Api = "verifications"
 
