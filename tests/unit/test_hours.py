@@ -1,12 +1,16 @@
-"""Opening hours: the minutes that periods cover."""
+"""Opening hours: the minutes that periods cover, the rules for what is written, and the texts of people."""
 
+import json
+import re
 from typing import Any
 
 import pytest
 
+from profilesvc.dashboard import hours
 from profilesvc.domain.errors import problems_of
 from profilesvc.domain.hours import DAY, WEEK, faults, weekly_minutes
 from profilesvc.domain.profiles import check
+from support.repository import ROOT
 
 NINE, SIX = {"hours": 9}, {"hours": 18}
 
@@ -180,3 +184,37 @@ def test_a_write_is_checked_and_each_field_has_one_problem() -> None:
     found = [field for _, field, _ in problems_of(lambda: check({"regularHours": hours}))]
     names = ("0.openTime.hours", "1.openTime", "1.closeDay", "1.closeTime", "0.closeDay", "2.closeTime")
     assert found == [f"regularHours.periods.{name}" for name in names]
+
+
+TEXTS = json.loads((ROOT / "data/fixtures/hours_cases.json").read_text("utf-8"))
+
+
+def in_a_row(periods: list[Any]) -> str:
+    return " ".join(filter(None, (hours.long_hours(one) for one in periods)))
+
+
+@pytest.mark.parametrize("case", TEXTS["week"], ids=lambda case: f"{case['day'][:3]} {case['text']}")
+def test_the_hours_of_a_day_as_text(case: dict[str, Any]) -> None:
+    """The cases are those of the plugin and of the TypeScript client."""
+    if "problem" in case:
+        with pytest.raises(ValueError, match=f"^{re.escape(case['problem'])}$"):
+            hours.periods_of(case["day"], case["text"])
+        return
+    periods = hours.periods_of(case["day"], case["text"])
+    assert (periods, hours.of_day(periods, case["day"])) == (case["periods"], case["shown"])
+    assert in_a_row(periods) == case.get("long", "")
+    assert weekly_minutes(hours.periods_of(case["day"], case["shown"])) == weekly_minutes(periods)
+    assert faults({"regularHours": {"periods": periods}}) == []
+
+
+@pytest.mark.parametrize("case", TEXTS["dates"], ids=lambda case: case["text"])
+def test_special_hours_as_text(case: dict[str, Any]) -> None:
+    if "problem" in case:
+        with pytest.raises(ValueError, match=f"^{re.escape(case['problem'])}$"):
+            hours.dates_of(case["text"])
+        return
+    periods = hours.dates_of(case["text"])
+    assert (periods, hours.of_dates(periods)) == (case["periods"], case["shown"])
+    assert in_a_row(periods) == case.get("long", "")
+    assert hours.dates_of(case["shown"]) == periods
+    assert faults({"specialHours": {"specialHourPeriods": periods}}) == []

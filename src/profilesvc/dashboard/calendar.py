@@ -11,11 +11,12 @@ from zoneinfo import ZoneInfo
 from quart import Blueprint, Response, request
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.dashboard import hours, pages, post_words, words
+from profilesvc.dashboard import pages, post_words, words
 from profilesvc.dashboard.alert_form import zone_or_utc
 from profilesvc.dashboard.listing import Listing, matches, page_of
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import invalid
+from profilesvc.domain.hours import DAYS
 from profilesvc.language.texts import _
 from profilesvc.services import drafts, overview
 from profilesvc.services.drafts import Draft
@@ -112,9 +113,7 @@ def _is_wanted(site: SiteView, listing: Listing) -> bool:
 
 def _page(template: str, visit: Visit, month: Month, entries: Entries, **shown: Any) -> Response:
     is_chosen = "zone" in request.args
-    return pages.page(
-        template, visit=visit, month=month, is_chosen=is_chosen, weekdays=hours.DAYS, entries=entries, **shown
-    )
+    return pages.page(template, visit=visit, month=month, is_chosen=is_chosen, weekdays=DAYS, entries=entries, **shown)
 
 
 def _day(text: str) -> date | None:

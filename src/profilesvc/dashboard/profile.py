@@ -14,8 +14,10 @@ from profilesvc.dashboard.profile_lists import HOURS, PREFIXES, categories_of
 from profilesvc.dashboard.visits import Visit, form_key, view
 from profilesvc.domain import profiles
 from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.domain.hours import DAYS
 from profilesvc.domain.time import DAY
 from profilesvc.language import formats
+from profilesvc.language.texts import _
 from profilesvc.services import categories, locations, sync
 from profilesvc.services.categories import Offered
 from profilesvc.services.context import AllowedLocation
@@ -55,7 +57,7 @@ async def _more(visit: Visit, location: AllowedLocation, form: ProfileForm, inte
     """Do what a button within the form says. Return the categories that a search has found, by name."""
     sent = await request.form
     if intent == "hours" and (kind := sent.get("hours_kind", "").strip()):
-        form.inputs.setdefault(f"{HOURS}{kind}-{hours.DAYS[0]}", "")
+        form.inputs.setdefault(f"{HOURS}{kind}-{DAYS[0]}", "")
     if intent != "category":
         return {}
     found = await categories.search(visit.services, location, form.stored, sent.get("find", ""))
@@ -92,7 +94,8 @@ async def _page(
         title=await visit.title(location),
         row=row,
         form=form,
-        days=hours.DAYS,
+        days=DAYS,
+        closing=_closing,
         categories={name: known.get(name) or values.category({"name": name}) for name in names},
         found={name: label for name, label in (found or {}).items() if name not in names},
         find=sent.get("find", ""),
@@ -100,6 +103,13 @@ async def _page(
         lists=profile_lists,
         once=random_id(visit.services.entropy),
     )
+
+
+def _closing(day: str, text: str) -> str:
+    """Return which hours of a day close on the next one, in words."""
+    times = ", ".join(hours.overnight(day, text))
+    following = formats.weekday(hours.day_after(day))
+    return _("%(times)s closes on %(day)s.", times=times, day=following) if times else ""
 
 
 async def _offered(visit: Visit, location: AllowedLocation, stored: JsonObject, names: list[str]) -> Offered:
@@ -145,7 +155,7 @@ def _problem(path: str, text: str, form: ProfileForm) -> Problem:
     name = path if _is_input(path, form) else input_of(path)
     part = part_of(path) if "-" in path else path
     day = path.rpartition("-")[2]
-    label = f"{values.field(part)}, {formats.weekday(day)}" if day in hours.DAYS else values.field(part)
+    label = f"{values.field(part)}, {formats.weekday(day)}" if day in DAYS else values.field(part)
     return Problem(name if _is_input(name, form) or name in form.parts else "", f"{label}: {in_words(text)}")
 
 

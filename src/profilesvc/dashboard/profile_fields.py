@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 from profilesvc.contract.json import JsonObject
 from profilesvc.dashboard import hours
 from profilesvc.domain.errors import Problem, invalid_many
+from profilesvc.domain.hours import DAYS, faults
 
 Inputs = dict[str, str]
 Value = TypeVar("Value")
@@ -32,17 +33,20 @@ def week_of(prefix: str, inputs: Mapping[str, str]) -> tuple[list[JsonObject], l
     """Return the periods of the inputs `<prefix>-<day>`, and the problems of the others."""
     periods: list[JsonObject] = []
     problems: list[Problem] = []
-    for day in hours.DAYS:
+    for day in DAYS:
         try:
             periods += hours.periods_of(day, inputs.get(f"{prefix}-{day}", ""))
         except ValueError as error:
             problems.append(("body", f"{prefix}-{day}", str(error)))
+    for one in faults({"regularHours": {"periods": periods}}):
+        day = periods[int(one.field.split(".")[2])]["openDay"]
+        problems.append(("body", f"{prefix}-{day}", hours.OVERLAP))  # all other rules hold for what a text can say
     return periods, problems
 
 
 def week_inputs(prefix: str, periods: list[JsonObject]) -> Inputs:
     """Return an input for each day, with the hours as a person writes them."""
-    return {f"{prefix}-{day}": hours.of_day(periods, day) for day in hours.DAYS}
+    return {f"{prefix}-{day}": hours.of_day(periods, day) for day in DAYS}
 
 
 def lines(text: str) -> list[str]:
@@ -94,6 +98,8 @@ def _to_dates(inputs: Mapping[str, str], _: JsonObject) -> JsonObject | None:
         periods = hours.dates_of(inputs["specialHours"])
     except ValueError as error:
         raise invalid_many([("body", "specialHours", str(error))]) from None
+    if faults({"specialHours": {"specialHourPeriods": periods}}):  # all other rules hold for what a text can say
+        raise invalid_many([("body", "specialHours", hours.OVERLAP)])
     return {"specialHourPeriods": periods} if periods else None
 
 

@@ -12,9 +12,10 @@ from profilesvc.contract.provider.location import Location
 from profilesvc.dashboard import hours, values
 from profilesvc.dashboard.edits import Edit, digest
 from profilesvc.dashboard.profile_fields import ADDRESS, FIELDS, Inputs, Part
-from profilesvc.dashboard.profile_lists import CATEGORY, LISTS, PREFIXES, added
+from profilesvc.dashboard.profile_lists import CATEGORY, HOURS, LISTS, PREFIXES, added
 from profilesvc.domain import profiles
 from profilesvc.domain.errors import Problem, ServiceError, invalid_many, problems_in
+from profilesvc.domain.hours import DAYS
 from profilesvc.domain.messages import normal
 
 _ORDER = (
@@ -34,6 +35,7 @@ _ORDER = (
     "labels",
     "adWordsLocationExtensions",
 )
+CONFIRMED = "long_hours"  # the input
 _BOTH = FIELDS | LISTS
 PARTS = tuple(_BOTH[name] for name in _ORDER)
 # A sync merges their fields into those of the provider.
@@ -50,6 +52,7 @@ class ProfileForm:
         self.others = [part.name for part in allowed if part.name not in self.parts]
         self.edit = Edit({name: part.inputs_of(stored.get(name)) for name, part in self.parts.items()})
         self.inputs = self._inputs()
+        self.is_sure = self.must_confirm = False
 
     def _inputs(self) -> Inputs:
         return {name: text for inputs in self.edit.inputs.values() for name, text in inputs.items()}
@@ -61,6 +64,7 @@ class ProfileForm:
         fixed = {name: sent.get(name, text) for name, text in self.inputs.items() if not name.startswith(PREFIXES)}
         for name, text in {**fixed, **listed}.items():
             own[part_of(name)][name] = text
+        self.is_sure = bool(sent.get(CONFIRMED))
         self.edit.fill({**sent, **self._with_new_items(sent, own)}, own)
         self.inputs = self._inputs()
 
@@ -101,9 +105,45 @@ class ProfileForm:
             body = profiles.check(body)
         except ServiceError as error:
             problems += problems_in(error)
+        if not problems and not self.is_sure:
+            problems = self._long_hours(body)
+            self.must_confirm = bool(problems)
         if problems:
             raise invalid_many(problems)
         return body
+
+    def _long_hours(self, body: JsonObject) -> list[Problem]:
+        """Return a problem for each period of new hours that is so long that its times may be swapped."""
+        known = {(name, start) for name, start, _ in _long_periods(self.stored)}
+        asked = "is open for %s hours. Correct the times, or confirm them at the end of the form"
+        return [
+            ("body", name, asked % length) for name, start, length in _long_periods(body) if (name, start) not in known
+        ]
+
+
+def _long_periods(document: JsonObject) -> list[tuple[str, str, str]]:
+    """Return the input of each long period, its times, and how long it is. Values of a wrong type have none."""
+    found: list[tuple[str, str, str]] = []
+    for name in ("regularHours", "specialHours", "moreHours"):
+        try:
+            found += [
+                (where, f"{one.get('startDate')} {hours.range_of(one)}", length)
+                for where, one in _periods(name, document.get(name))
+                if (length := hours.long_hours(one))
+            ]
+        except (AttributeError, KeyError, TypeError):
+            continue
+    return found
+
+
+def _periods(name: str, value: Any) -> list[tuple[str, JsonObject]]:
+    """Return the periods of a field of the Location, each with its input."""
+    if name == "moreHours":
+        kinds = [(f"{HOURS}{one['hoursTypeId']}", one["periods"]) for one in value or []]
+        return [(f"{prefix}-{one['openDay']}", one) for prefix, periods in kinds for one in periods]
+    if name == "specialHours":
+        return [(name, one) for one in (value or {}).get("specialHourPeriods") or [] if not one.get("closed")]
+    return [(f"{name}-{one['openDay']}", one) for one in (value or {}).get("periods") or []]
 
 
 def _is_editable(part: Part[Any], stored: JsonObject) -> bool:
@@ -111,7 +151,9 @@ def _is_editable(part: Part[Any], stored: JsonObject) -> bool:
     annotation, value = Location.model_fields[part.name].annotation, stored.get(part.name)
     try:
         again = part.value_of(part.inputs_of(value), stored)
-    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError, ServiceError):
+    except ServiceError as error:  # hours that overlap are shown in full, and have to be corrected
+        return all(problem == hours.OVERLAP for _, _, problem in problems_in(error))
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
         return False
     if part.name in _OF_MESSAGES and isinstance(value, dict):
         again = {**value, **(again or {})}
@@ -129,7 +171,7 @@ def input_of(path: str) -> str:
     """Return the id of the input for a path of the Location, or for an input of its own name."""
     top, _, rest = path.partition(".")
     if top == "regularHours":
-        return f"regularHours-{hours.DAYS[0]}"
+        return f"regularHours-{DAYS[0]}"
     nested = rest.partition(".")[0]
     return nested if nested in _FURTHER else top
 

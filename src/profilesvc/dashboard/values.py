@@ -6,7 +6,8 @@ from decimal import Decimal
 from itertools import groupby
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.dashboard.hours import DAYS, TO, clock, minutes_of
+from profilesvc.dashboard.hours import TO, clock, minutes_of
+from profilesvc.domain.hours import DAYS
 from profilesvc.language import formats
 from profilesvc.language.texts import N_, Words, _, gettext
 
