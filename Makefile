@@ -140,7 +140,7 @@ wordpress: $(DEV) ## test the plugin of examples/ in WordPress
 	@{ test -d /usr/share/wordpress && command -v phpcs >/dev/null && test -x /usr/sbin/mariadbd; } || \
 		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends $(WORDPRESS); } || \
 		echo "WordPress cannot be installed here: its tests are skipped" >&2
-	$(BIN)/pytest -q -rs -m wordpress tests/wordpress
+	$(BIN)/pytest -q -rs -m 'wordpress or php' tests/wordpress
 
 PLUGIN := build/plugin
 plugin: $(DEV) ## build the plugin of examples/ as a zip file that wp-admin installs: build/plugin/profilesvc.zip

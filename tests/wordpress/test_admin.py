@@ -60,9 +60,7 @@ def test_the_owner_connects_saves_and_disconnects(owner: httpx.Client, key: Key,
     fields = {
         "title": 'Harbour "Coffee" <b>& Tea</b>',
         "phone": "+81 45-555-0123",
-        "hours[TUESDAY][open]": "09:00",
-        "hours[TUESDAY][close]": "17:15",
-        "hours[FRIDAY][open]": "9 o'clock",
+        "hours[TUESDAY]": "9am-5:15pm",
     }
     saved = sent(owner, "save", **fields)
     assert "Saved and sent." in saved
@@ -71,6 +69,25 @@ def test_the_owner_connects_saves_and_disconnects(owner: httpx.Client, key: Key,
     assert (profile["title"], len(profile["regularHours"]["periods"])) == ('Harbour "Coffee" & Tea', 1)
     assert "Connected to" in sent(owner, "connect", **pair)  # with a new secret, for example
     assert 'name="title"' not in sent(owner, "disconnect")
+
+
+def test_the_owner_corrects_and_confirms_hours(owner: httpx.Client, key: Key, lab: Lab) -> None:
+    sent(owner, "connect", client_id=key.client_id, client_secret=key.client_secret)
+    before = lab.provider.profile("locations/111")["regularHours"]
+    wrong = sent(owner, "save", **{"title": "Pier", "hours[TUESDAY]": "9 o'clock", "hours[FRIDAY]": "17:00-09:00"})
+    assert "Tuesday: Enter times such as 09:00-17:30, with commas between several." in wrong
+    assert "Friday: This is 16:00 hours. Correct the times, or confirm them at the end of the form." in wrong
+    assert """name="hours[TUESDAY]" value="9 o'clock\"""" in wrong
+    assert 'name="title" value="Pier"' in wrong
+    assert "17:00-09:00 closes on Saturday." in wrong
+    assert lab.provider.profile("locations/111")["regularHours"] == before
+    right = {"title": "Pier", "hours[TUESDAY]": "24 hours", "hours[FRIDAY]": "9-12, 17:00-09:00", "long_hours": "1"}
+    assert "Saved and sent." in sent(owner, "save", **right)
+    assert "Saved and sent." in sent(owner, "save", **{**right, "title": "Quay", "long_hours": ""})  # not asked again
+    tuesday = {"openDay": "TUESDAY", "closeDay": "TUESDAY", "openTime": {}, "closeTime": {"hours": 24}}
+    friday = {"openDay": "FRIDAY", "openTime": {"hours": 9}, "closeDay": "FRIDAY", "closeTime": {"hours": 12}}
+    night = {"openDay": "FRIDAY", "openTime": {"hours": 17}, "closeDay": "SATURDAY", "closeTime": {"hours": 9}}
+    assert lab.provider.profile("locations/111")["regularHours"]["periods"] == [tuesday, friday, night]
 
 
 def test_the_owner_enters_the_secret_of_a_webhook(owner: httpx.Client, key: Key, site: Site) -> None:

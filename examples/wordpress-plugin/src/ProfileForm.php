@@ -2,12 +2,16 @@
 
 namespace Profilesvc;
 
+require_once __DIR__ . '/Hours.php';
+
 /**
  * The form of the profile: what it shows and what it accepts.
  */
 final class ProfileForm
 {
     /**
+     * Return what was entered. The hours of a day are a text that Hours can read, unless problems() has one for the day.
+     *
      * @param array<string, mixed> $form as it was posted, without slashes
      *
      * @return array<string, mixed>
@@ -15,11 +19,15 @@ final class ProfileForm
     public static function read(array $form): array
     {
         $hours = [];
-        foreach (ProfileSync::DAYS as $day) {
-            $open  = self::clock($form['hours'][$day]['open'] ?? '');
-            $close = self::clock($form['hours'][$day]['close'] ?? '');
-            if ($open && $close) {
-                $hours[$day] = ['open' => $open, 'close' => $close];
+        foreach (Hours::DAYS as $day) {
+            $text = sanitize_text_field(Hours::text($form['hours'][$day] ?? ''));
+            try {
+                $text = Hours::shown($text);
+            } catch (\InvalidArgumentException $error) {
+                // It is shown again as it was entered.
+            }
+            if ('' !== $text) {
+                $hours[$day] = $text;
             }
         }
         $profile = ['hours' => $hours];
@@ -33,17 +41,50 @@ final class ProfileForm
     }
 
     /**
-     * @param mixed $value
+     * Return what the owner has to correct or confirm, by day.
+     *
+     * @param array<string, mixed> $profile as it was read
+     * @param array<string, mixed> $stored  the last profile; its long hours need no confirmation
+     *
+     * @return array<string, string>
      */
-    private static function clock($value): string
+    public static function problems(array $profile, array $stored, bool $isConfirmed): array
     {
-        return is_string($value) && preg_match('/^([01]\d|2[0-3]):[0-5]\d$/', $value) ? $value : '';
+        $problems = [];
+        foreach ($profile['hours'] as $day => $text) {
+            try {
+                $long = Hours::long($text);
+            } catch (\InvalidArgumentException $error) {
+                $problems[$day] = self::rule($error->getMessage());
+                continue;
+            }
+            if ('' !== $long && !$isConfirmed && Hours::text($stored['hours'][$day] ?? '') !== $text) {
+                /* translators: %s: a duration, such as 16:00 */
+                $problems[$day] = sprintf(__('This is %s hours. Correct the times, or confirm them at the end of the form.', 'profilesvc'), $long);
+            }
+        }
+        return $problems;
+    }
+
+    private static function rule(string $message): string
+    {
+        $rules = [
+            Hours::RANGES  => __('Enter times such as 09:00-17:30, with commas between several.', 'profilesvc'),
+            Hours::TIMES   => __('Enter times from 00:00 to 24:00.', 'profilesvc'),
+            Hours::OVERLAP => __('These times overlap.', 'profilesvc'),
+        ];
+        return $rules[$message] ?? $message;
+    }
+
+    public static function dayName(string $day): string
+    {
+        return $GLOBALS['wp_locale']->get_weekday(((int) array_search($day, Hours::DAYS, true) + 1) % 7);
     }
 
     /**
      * @param array<string, mixed> $profile
      */
-    public static function render(array $profile, bool $posts, bool $mayPost): void
+    public static function render(array $profile, bool $posts, bool $mayPost, bool $mustConfirm = false): void
     {
         SettingsPage::open('save');
         echo '<table class="form-table" role="presentation">';
@@ -51,8 +92,14 @@ final class ProfileForm
             $value = $profile[$name] ?? ('title' === $name ? get_bloginfo('name', 'raw') : '');
             self::row($name, $label, is_array($value) ? implode("\n", $value) : $value);
         }
-        foreach (ProfileSync::DAYS as $number => $day) {
-            self::day($day, $number, $profile['hours'][$day] ?? []);
+        $hint = __('Times such as 09:00-17:30 or 9am-5pm, several with commas. Empty: closed. All day: 24 hours. 17:00-01:00 closes on the next day.', 'profilesvc');
+        printf('<tr><th>%s</th><td><p class="description">%s</p></td></tr>', esc_html__('Opening hours', 'profilesvc'), esc_html($hint));
+        foreach (Hours::DAYS as $day) {
+            self::day($day, Hours::text($profile['hours'][$day] ?? ''));
+        }
+        if ($mustConfirm) {
+            $text = __('Yes, the long hours are right.', 'profilesvc');
+            printf('<tr><th></th><td><label><input type="checkbox" name="long_hours" value="1"> %s</label></td></tr>', esc_html($text));
         }
         if ($mayPost) {
             printf(
@@ -81,21 +128,20 @@ final class ProfileForm
         echo '</td></tr>';
     }
 
-    /**
-     * @param array<string, string> $hours
-     */
-    private static function day(string $day, int $number, array $hours): void
+    private static function day(string $day, string $text): void
     {
-        $name = $GLOBALS['wp_locale']->get_weekday(($number + 1) % 7);
-        printf('<tr><th>%s</th><td>', esc_html($name));
-        foreach (['open' => __('Opens', 'profilesvc'), 'close' => __('Closes', 'profilesvc')] as $end => $label) {
-            printf(
-                '<label>%s <input type="time" name="hours[%s][%s]" value="%s"></label> ',
-                esc_html($label),
-                esc_attr($day),
-                esc_attr($end),
-                esc_attr($hours[$end] ?? '')
-            );
+        $id = 'hours-' . strtolower($day);
+        printf('<tr><th><label for="%s">%s</label></th><td>', esc_attr($id), esc_html(self::dayName($day)));
+        printf('<input class="regular-text" type="text" id="%s" name="hours[%s]" value="%s">', esc_attr($id), esc_attr($day), esc_attr($text));
+        try {
+            $times = Hours::overnight($text);
+        } catch (\InvalidArgumentException $error) {
+            $times = '';
+        }
+        if ('' !== $times) {
+            /* translators: 1: times, such as 17:00-01:00, 2: day of the week */
+            $hint = sprintf(__('%1$s closes on %2$s.', 'profilesvc'), $times, self::dayName(Hours::dayAfter($day)));
+            printf(' <span class="description">%s</span>', esc_html($hint));
         }
         echo '</td></tr>';
     }

@@ -2,13 +2,14 @@
 
 namespace Profilesvc;
 
+require_once __DIR__ . '/Hours.php';
+
 /**
  * Sends the profile that the owner entered: title, address, phone, hours.
  */
 final class ProfileSync
 {
     public const EVENT = 'profilesvc_sync';
-    public const DAYS  = ['MONDAY', 'TUESDAY', 'WEDNESDAY', 'THURSDAY', 'FRIDAY', 'SATURDAY', 'SUNDAY'];
 
     private Store $store;
     private Session $session;
@@ -102,32 +103,20 @@ final class ProfileSync
     // [/sync]
 
     /**
-     * @param array<string, array{open: string, close: string}> $hours by day, as HH:MM
+     * @param array<string, mixed> $hours by day, as ProfileForm reads them
      *
-     * @return list<array<string, mixed>>
+     * @return list<array<string, mixed>> nothing if a day cannot be read: without its period it would be sent as closed
      */
     private static function periods(array $hours): array
     {
         $periods = [];
-        foreach (self::DAYS as $day) {
-            if (!empty($hours[$day]['open']) && !empty($hours[$day]['close'])) {
-                $periods[] = [
-                    'openDay'   => $day,
-                    'openTime'  => self::time($hours[$day]['open']),
-                    'closeDay'  => $day,
-                    'closeTime' => self::time($hours[$day]['close']),
-                ];
+        foreach (Hours::DAYS as $day) {
+            try {
+                $periods = array_merge($periods, Hours::periods($day, Hours::text($hours[$day] ?? '')));
+            } catch (\InvalidArgumentException $error) {
+                return [];
             }
         }
         return $periods;
-    }
-
-    /**
-     * @return array<string, int>
-     */
-    private static function time(string $clock): array
-    {
-        [$hours, $minutes] = array_map('intval', explode(':', $clock));
-        return ['hours' => $hours, 'minutes' => $minutes];
     }
 }

@@ -88,7 +88,16 @@ final class SettingsPage
      */
     private function save(array $form): void
     {
-        $this->store->set(Store::PROFILE, ProfileForm::read($form));
+        $profile  = ProfileForm::read($form);
+        $problems = ProfileForm::problems($profile, $this->store->get(Store::PROFILE), isset($form['long_hours']));
+        if ($problems) {
+            foreach ($problems as $day => $problem) {
+                $this->say('error', ProfileForm::dayName($day) . ': ' . $problem);
+            }
+            set_transient(self::entered(), $profile, 300); // the page shows it again
+            return;
+        }
+        $this->store->set(Store::PROFILE, $profile);
         if (isset($form['posts'])) {
             $this->store->set(Store::POSTS, ['enabled' => true]);
         } else {
@@ -105,6 +114,14 @@ final class SettingsPage
             /* translators: %s: list of fields, for example "Address, Phone" */
             $this->say('warning', sprintf(__('Not sent, because the plan or the listing does not allow it: %s.', 'profilesvc'), implode(', ', $kept)));
         }
+    }
+
+    /**
+     * Return the name of the transient with a profile that the owner has to correct.
+     */
+    private static function entered(): string
+    {
+        return self::SLUG . '_entered_' . get_current_user_id();
     }
 
     private function say(string $type, string $text): void
@@ -130,7 +147,10 @@ final class SettingsPage
         if ($credentials) {
             $this->renderConnected($credentials);
             $posts = (bool) $this->store->get(Store::POSTS);
-            ProfileForm::render($this->store->get(Store::PROFILE), $posts, !empty($credentials['capabilities']['posts']));
+            $entered = get_transient(self::entered());
+            delete_transient(self::entered());
+            $profile = is_array($entered) ? $entered : $this->store->get(Store::PROFILE);
+            ProfileForm::render($profile, $posts, !empty($credentials['capabilities']['posts']), is_array($entered));
             $this->renderWebhook();
             echo '<h2>' . esc_html__('Connect again, for example with a new client secret', 'profilesvc') . '</h2>';
         }
