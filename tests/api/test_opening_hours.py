@@ -91,7 +91,7 @@ STORED = [
 
 
 @pytest.mark.parametrize("stored", STORED)
-async def test_what_the_provider_has_stays_readable(
+async def test_stored_hours_stay_readable(
     alice: httpx.AsyncClient, emulator: httpx.AsyncClient, stored: JsonObject
 ) -> None:
     """Hours that another client has written do not block an edit of another field either."""

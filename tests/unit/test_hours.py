@@ -78,7 +78,7 @@ def test_the_minutes_of_a_week(periods: list[Any], minutes: tuple[tuple[int, int
         [period("SUNDAY", {"hours": 24}, "MONDAY", {})],
     ],
 )
-def test_what_cannot_be_read(periods: Any) -> None:
+def test_a_period_that_cannot_be_read(periods: Any) -> None:
     with pytest.raises(ValueError, match="must"):
         weekly_minutes(periods)
 

@@ -6,6 +6,7 @@ import { Tokens, type Key } from "./tokens.js";
 export * from "./generated/sdk.gen.js";
 export type * from "./generated/types.gen.js";
 export { ApiError, type Details, type ErrorCode } from "./errors.js";
+export { type Day, hours, HoursRejected, hoursText, longHours, specialHours } from "./hours.js";
 export { pages } from "./paging.js";
 export { verifyWebhook, WebhookRejected } from "./webhooks.js";
 export type { Client, Key };
