@@ -1,4 +1,4 @@
-"""The plugin reads hours by the same rule as the dashboard. This needs PHP only, so it runs wherever PHP is installed."""
+"""The plugin reads hours by the rule of the dashboard. This needs PHP only, so it runs wherever PHP is installed."""
 
 import json
 import shutil

@@ -96,7 +96,7 @@ class TimeOfDay(OpenMessage):
 
 
 class TimePeriod(OpenMessage):
-    """Past midnight, `closeDay` is the next day."""
+    """Closes after it opens: past midnight, `closeDay` is the next day. Periods must not overlap."""
 
     closeDay: DayOfWeek | None = None
     closeTime: TimeOfDay | None = None
@@ -223,7 +223,7 @@ class ServiceItem(OpenMessage):
 
 
 class SpecialHourPeriod(OpenMessage):
-    """Hours of one date, or `closed`."""
+    """Hours of one date, or `closed`. They end at 11:59 of the next day at the latest, which is `endDate` then."""
 
     closeTime: TimeOfDay | None = None
     closed: bool | None = None
