@@ -4,6 +4,7 @@ import type { SpecialHourPeriod, TimeOfDay, TimePeriod } from "./generated/types
 const DAYS = ["MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"] as const;
 const DAY = 24 * 60;
 const LONG = 16 * 60;
+const LONGEST = 300; // characters of a line
 const RANGES = "must be times such as 09:00-17:30, with commas between several";
 const TIMES = "must have times from 00:00 to 24:00, and open before 24:00";
 const OVERLAP = "must not have times that overlap";
@@ -12,16 +13,17 @@ const REAL_DATES = "must have dates that exist, with their year";
 const NEXT_DAY = "must close at 11:59 or earlier on the next day, less than 24 hours after it opens";
 
 const DASH = /[\u2010-\u2015\u2212\u301c~]/g;
-const CLOSED = /^(?:closed|geschlossen|zu|ruhetag)$/;
+const CLOSED = /^(?:closed|geschlossen|zu|ruhetag)[.!]?$/;
 const ALL_DAY =
-  /^(?:open )?(?:24 ?(?:hours?|hrs?|h|stunden|std\.?)|24\/7|all day|around the clock|durchgehend|ganztägig|ganztags|rund um die uhr)(?: (?:open|geöffnet))?$/;
-const FILLED = /^(?:open |durchgehend |von |from )+|(?: durchgehend| geöffnet| open)+$/g;
-const NEXT = / ?(?:[,;&+/]| and | und ) ?/;
+  /^(?:open )?(?:24 ?(?:hours?|hrs?|h|stunden|std\.?)|24\/7|all day|around the clock|durchgehend|ganztägig|ganztags|rund um die uhr)(?: (?:open|geöffnet))?[.!]?$/;
+const FILLED = /^(?:open |durchgehend |von |from )+|(?: durchgehend| geöffnet| open)*\.?$/g;
+const NEXT = / ?(?:[,;&+/]| and | und | u\. ) ?/;
 const TIME =
-  "(?:(?:12 )?(midnight|mitternacht|noon|mittags?)|([0-9]{1,2}?)(?:[:.h]?([0-9]{2}))?" +
-  " ?(?:(am|pm|a\\.m\\.?|p\\.m\\.?|a|p)|uhr|h|o'clock)?)";
-const RANGE = new RegExp(`^${TIME} ?(?:-|to|bis|until|till?) ?${TIME}$`);
-const DATE = /^(?:([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})|([0-9]{1,2})\.([0-9]{1,2})\.([0-9]{4})):? +(.*)$/;
+  "(?:(?:12 )?(midnight|mitternacht|noon|mittags?)|([0-9]{1,2}?)(?:(?:[:.h]| ?uhr )?([0-9]{2}))?" +
+  " ?(?:(a\\.?m\\.?|p\\.?m\\.?|a|p)|uhr|h|hrs?\\.?|hours|o'clock)?)";
+const RANGE = new RegExp(`^${TIME} ?(?:-+|to|bis|until|till?) ?${TIME}$`);
+const DATE =
+  /^(?:([0-9]{4})[-/]([0-9]{1,2})[-/]([0-9]{1,2})|([0-9]{1,2})\. ?([0-9]{1,2})\. ?([0-9]{4}))(?::| -)? (.*)$/s;
 
 export type Day = (typeof DAYS)[number];
 type Span = [opens: number, closes: number];
@@ -50,7 +52,7 @@ export function hours(day: Day, text: string): TimePeriod[] {
 export function specialHours(text: string): SpecialHourPeriod[] {
   const lines = text.split(/\r\n|\n|\r/).map(plain);
   return lines.filter((line) => line !== "").flatMap((line) => {
-    const [, y, m, d, german, month, year, rest = ""] = DATE.exec(line) ?? rejected(DATES);
+    const [, y, m, d, german, month, year, rest = ""] = (line.length <= LONGEST && DATE.exec(line)) || rejected(DATES);
     return ofDate(Number(y ?? year), Number(m ?? month), Number(d ?? german), rest);
   });
 }
@@ -82,6 +84,7 @@ function ofDate(year: number, month: number, day: number, text: string): Special
   const all = spans(text);
   if (all.length === 0) return [{ startDate, closed: true }];
   return all.map(([opens, closes]) => {
+    if (closes <= opens && endDate.year > 9999) throw new HoursRejected(REAL_DATES);
     if (closes <= opens && (closes >= 12 * 60 || closes === opens)) throw new HoursRejected(NEXT_DAY);
     const until = closes > opens ? {} : { endDate };
     return { startDate, ...until, openTime: time(opens), closeTime: time(closes) };
@@ -94,11 +97,12 @@ function rejected(rule: string): never {
 
 function plain(text: string): string {
   const narrow = text.normalize("NFKC").replace(DASH, "-").replaceAll("\u3001", ",");
-  return narrow.toLowerCase().replace(/\s+/g, " ").trim();
+  return narrow.toLowerCase().replace(/[ \t\r\n]+/g, " ").replace(/^ | $/g, "");
 }
 
 /** Return when each part opens and closes, in minutes from midnight. 00:00-00:00 is 00:00-24:00, all day. */
 function spans(text: string): Span[] {
+  if (text.length > LONGEST) throw new HoursRejected(RANGES);
   const line = plain(text);
   if (line === "" || CLOSED.test(line)) return [];
   if (ALL_DAY.test(line)) return [[0, DAY]];

@@ -16,19 +16,16 @@ final class Hours
 
     private const DAY     = 1440; // minutes
     private const LONG    = 960;  // usually a mistake, such as 17:00-09:00 for 09:00-17:00
-    private const DASH    = '/[\x{2010}-\x{2015}\x{2212}\x{301c}\x{ff0d}\x{ff5e}~]/u';
-    private const SPACE   = '/[\s\x{a0}\x{2000}-\x{200a}\x{202f}\x{3000}]+/u';
-    private const PLAIN   = [
-        '０' => '0', '１' => '1', '２' => '2', '３' => '3', '４' => '4', '５' => '5', '６' => '6', '７' => '7',
-        '８' => '8', '９' => '9', '：' => ':', '．' => '.', '，' => ',', '、' => ',', '；' => ';', 'Ä' => 'ä', 'Ö' => 'ö',
-    ];
-    private const CLOSED  = '/^(?:closed|geschlossen|zu|ruhetag)$/';
+    private const WIDE    = '/[\x{ff01}-\x{ff5e}]/u'; // such as ９ for 9
+    private const DASH    = '/[\x{2010}-\x{2015}\x{2212}\x{301c}~]/u';
+    private const SPACE   = '/[ \t\r\n\x{a0}\x{2000}-\x{200a}\x{202f}\x{205f}\x{3000}]+/u';
+    private const CLOSED  = '/^(?:closed|geschlossen|zu|ruhetag)[.!]?$/';
     private const ALL_DAY = '/^(?:open )?(?:24 ?(?:hours?|hrs?|h|stunden|std\.?)|24\/7|all day|around the clock|durchgehend'
-        . '|ganztägig|ganztags|rund um die uhr)(?: (?:open|geöffnet))?$/';
-    private const FILLED  = '/^(?:open |durchgehend |von |from )+|(?: durchgehend| geöffnet| open)+$/';
-    private const NEXT    = '~ ?(?:[,;&+/]| and | und ) ?~';
-    private const TIME    = '(?:(?:12 )?(midnight|mitternacht|noon|mittags?)|([0-9]{1,2}?)(?:[:.h]?([0-9]{2}))?'
-        . " ?(?:(am|pm|a\\.m\\.?|p\\.m\\.?|a|p)|uhr|h|o'clock)?)";
+        . '|ganztägig|ganztags|rund um die uhr)(?: (?:open|geöffnet))?[.!]?$/';
+    private const FILLED  = '/^(?:open |durchgehend |von |from )+|(?: durchgehend| geöffnet| open)*\.?$/';
+    private const NEXT    = '~ ?(?:[,;&+/]| and | und | u\. ) ?~';
+    private const TIME    = '(?:(?:12 )?(midnight|mitternacht|noon|mittags?)|([0-9]{1,2}?)(?:(?:[:.h]| ?uhr )?([0-9]{2}))?'
+        . " ?(?:(a\\.?m\\.?|p\\.?m\\.?|a|p)|uhr|h|hrs?\\.?|hours|o'clock)?)";
 
     /**
      * Return the hours of a day as a text. Earlier versions stored the time at which it opens and that at which it
@@ -124,11 +121,10 @@ final class Hours
      */
     private static function spans(string $text): array
     {
-        $plain = preg_replace(self::SPACE, ' ', (string) preg_replace(self::DASH, '-', strtr($text, self::PLAIN)));
-        $plain = trim(strtolower((string) $plain));
-        if (!preg_match('//u', $text)) {
-            throw new \InvalidArgumentException(self::RANGES); // no UTF-8
+        if (!preg_match('/^.{0,300}$/us', $text)) {
+            throw new \InvalidArgumentException(self::RANGES); // too long, or no UTF-8
         }
+        $plain = self::plain($text);
         if ('' === $plain || preg_match(self::CLOSED, $plain)) {
             return [];
         }
@@ -149,13 +145,25 @@ final class Hours
     }
 
     /**
+     * Return a text in lower case, with plain digits, spaces, dashes and commas instead of typographic ones.
+     */
+    private static function plain(string $text): string
+    {
+        $narrow = (string) preg_replace_callback(self::WIDE, static function (array $match): string {
+            return chr(((ord($match[0][1]) & 0x3f) << 6 | (ord($match[0][2]) & 0x3f)) - 0xee0);
+        }, $text);
+        $narrow = (string) preg_replace(self::DASH, '-', strtr($narrow, ['、' => ',', 'Ä' => 'ä', 'Ö' => 'ö']));
+        return trim(strtolower((string) preg_replace(self::SPACE, ' ', $narrow)), ' ');
+    }
+
+    /**
      * Return when a part opens and closes. If only one time has am or pm, the shorter hours are meant.
      *
      * @return array{int, int}
      */
     private static function span(string $text): array
     {
-        $range = '/^' . self::TIME . ' ?(?:-|to|bis|until|till?) ?' . self::TIME . '$/';
+        $range = '/^' . self::TIME . ' ?(?:-+|to|bis|until|till?) ?' . self::TIME . '$/';
         if (!preg_match($range, (string) preg_replace(self::FILLED, '', $text), $match)) {
             throw new \InvalidArgumentException(self::RANGES);
         }

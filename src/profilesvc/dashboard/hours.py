@@ -20,22 +20,27 @@ DATES = "must have a line such as `2026-12-24 09:00-12:00` or `2026-12-25 closed
 REAL_DATES = "must have dates that exist, with their year"
 NEXT_DAY = "must close at 11:59 or earlier on the next day, less than 24 hours after it opens"
 LONG = 16 * 60  # minutes that are usually a mistake, such as 17:00-09:00 for 09:00-17:00
+_LONGEST, _MOST_DATES = 300, 1_000  # characters of a line, periods
 _LATEST = DAY + 12 * 60
 
 _DASH = re.compile("[\u2010-\u2015\u2212\u301c~]")
-_CLOSED = re.compile(r"closed|geschlossen|zu|ruhetag")
+_SPACES = re.compile("[ \t\r\n]+")
+_CLOSED = re.compile(r"(?:closed|geschlossen|zu|ruhetag)[.!]?")
 _ALL_DAY = re.compile(
     r"(?:open )?(?:24 ?(?:hours?|hrs?|h|stunden|std\.?)|24/7|all day|around the clock|durchgehend|ganztägig|ganztags"
-    r"|rund um die uhr)(?: (?:open|geöffnet))?"
+    r"|rund um die uhr)(?: (?:open|geöffnet))?[.!]?"
 )
-_FILLED = re.compile(r"^(?:open |durchgehend |von |from )+|(?: durchgehend| geöffnet| open)+$")
-_NEXT = re.compile(r" ?(?:[,;&+/]| and | und ) ?")
+_FILLED = re.compile(r"^(?:open |durchgehend |von |from )+|(?: durchgehend| geöffnet| open)*\.?$")
+_NEXT = re.compile(r" ?(?:[,;&+/]| and | und | u\. ) ?")
 _TIME = (
-    r"(?:(?:12 )?(midnight|mitternacht|noon|mittags?)|([0-9]{1,2}?)(?:[:.h]?([0-9]{2}))?"
-    r" ?(?:(am|pm|a\.m\.?|p\.m\.?|a|p)|uhr|h|o'clock)?)"
+    r"(?:(?:12 )?(midnight|mitternacht|noon|mittags?)|([0-9]{1,2}?)(?:(?:[:.h]| ?uhr )?([0-9]{2}))?"
+    r" ?(?:(a\.?m\.?|p\.?m\.?|a|p)|uhr|h|hrs?\.?|hours|o'clock)?)"
 )
-_RANGE = re.compile(rf"{_TIME} ?(?:-|to|bis|until|till?) ?{_TIME}")
-_DATE = re.compile(r"(?:([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})|([0-9]{1,2})\.([0-9]{1,2})\.([0-9]{4})):? +(.*)")
+_RANGE = re.compile(rf"{_TIME} ?(?:-+|to|bis|until|till?) ?{_TIME}")
+_DATE = re.compile(
+    r"(?:([0-9]{4})[-/]([0-9]{1,2})[-/]([0-9]{1,2})|([0-9]{1,2})\. ?([0-9]{1,2})\. ?([0-9]{4}))(?::| -)? (.*)"
+)
+_LINES = re.compile("\r\n|\r|\n")
 
 
 def of_day(periods: list[JsonObject], day: str) -> str:
@@ -79,28 +84,38 @@ def dates_of(text: str) -> list[JsonObject]:
         ValueError: A line is something else.
     """
     periods: list[JsonObject] = []
-    for line in filter(None, (_plain(line) for line in text.splitlines())):
-        match = _DATE.fullmatch(line)
+    for line in filter(None, map(str.strip, _LINES.split(text))):
+        match = _DATE.fullmatch(_plain(line)) if len(line) <= _LONGEST else None
         if match is None:
             raise ValueError(DATES)
         parts = match.groups()[:3] if match[1] else match.groups()[5:2:-1]
         periods += _of_date(dict(zip(("year", "month", "day"), map(int, filter(None, parts)), strict=True)), match[7])
+        if len(periods) > _MOST_DATES:
+            raise ValueError(f"must have at most {_MOST_DATES} items")
     return periods
 
 
 def _of_date(date: JsonObject, text: str) -> Iterator[JsonObject]:
     try:
-        after = datetime.date(**date) + datetime.timedelta(days=1)
-    except (OverflowError, ValueError):
+        day = datetime.date(**date)
+    except ValueError:
         raise ValueError(REAL_DATES) from None
     spans = _spans(text)
     if not spans:
         yield {"startDate": date, "closed": True}
     for start, end in spans:
-        until = {} if end > start else {"endDate": {"year": after.year, "month": after.month, "day": after.day}}
+        until = {} if end > start else {"endDate": _date_after(day)}
         if until and (end + DAY >= _LATEST or end == start):
             raise ValueError(NEXT_DAY)
         yield {"startDate": date, **until, "openTime": _time(start), "closeTime": _time(end)}
+
+
+def _date_after(day: datetime.date) -> JsonObject:
+    try:
+        after = day + datetime.timedelta(days=1)
+    except OverflowError:
+        raise ValueError(REAL_DATES) from None
+    return {"year": after.year, "month": after.month, "day": after.day}
 
 
 def long_hours(period: JsonObject) -> str:
@@ -129,11 +144,14 @@ def overnight(day: str, text: str) -> list[str]:
 
 def _plain(text: str) -> str:
     """Return a text in lower case, with plain digits, spaces, dashes and commas instead of typographic ones."""
-    return " ".join(_DASH.sub("-", unicodedata.normalize("NFKC", text)).replace("\u3001", ",").lower().split())
+    narrow = _DASH.sub("-", unicodedata.normalize("NFKC", text)).replace("\u3001", ",")
+    return _SPACES.sub(" ", narrow.lower()).strip(" ")
 
 
 def _spans(text: str) -> list[tuple[int, int]]:
     """Return when each part opens and closes, in minutes from midnight. 00:00-00:00 is 00:00-24:00, all day."""
+    if len(text) > _LONGEST:
+        raise ValueError(RANGES)
     plain = _plain(text)
     if not plain or _CLOSED.fullmatch(plain):
         return []
