@@ -50,9 +50,9 @@ export function hours(day: Day, text: string): TimePeriod[] {
 
 /** Return the periods for `specialHours`, from a line such as `2026-12-25 closed` for each date. Throws a HoursRejected. */
 export function specialHours(text: string): SpecialHourPeriod[] {
-  const lines = text.split(/\r\n|\n|\r/).map(plain);
+  const lines = text.split(/\r\n|\n|\r/).map((line) => (line.length > LONGEST ? rejected(DATES) : plain(line)));
   return lines.filter((line) => line !== "").flatMap((line) => {
-    const [, y, m, d, german, month, year, rest = ""] = (line.length <= LONGEST && DATE.exec(line)) || rejected(DATES);
+    const [, y, m, d, german, month, year, rest = ""] = DATE.exec(line) ?? rejected(DATES);
     return ofDate(Number(y ?? year), Number(m ?? month), Number(d ?? german), rest);
   });
 }

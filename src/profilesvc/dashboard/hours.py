@@ -84,8 +84,13 @@ def dates_of(text: str) -> list[JsonObject]:
         ValueError: A line is something else.
     """
     periods: list[JsonObject] = []
-    for line in filter(None, map(str.strip, _LINES.split(text))):
-        match = _DATE.fullmatch(_plain(line)) if len(line) <= _LONGEST else None
+    for line in _LINES.split(text):
+        if len(line) > _LONGEST:
+            raise ValueError(DATES)
+        plain = _plain(line)
+        if not plain:
+            continue
+        match = _DATE.fullmatch(plain)
         if match is None:
             raise ValueError(DATES)
         parts = match.groups()[:3] if match[1] else match.groups()[5:2:-1]
