@@ -74,11 +74,14 @@ def test_the_owner_connects_saves_and_disconnects(owner: httpx.Client, key: Key,
 def test_the_owner_corrects_and_confirms_hours(owner: httpx.Client, key: Key, lab: Lab) -> None:
     sent(owner, "connect", client_id=key.client_id, client_secret=key.client_secret)
     before = lab.provider.profile("locations/111")["regularHours"]
-    wrong = sent(owner, "save", **{"title": "Pier", "hours[TUESDAY]": "9 o'clock", "hours[FRIDAY]": "17:00-09:00"})
+    wrong = sent(
+        owner, "save", **{"title": "Pier", "hours[TUESDAY]": "9 o'clock", "hours[FRIDAY]": "17:00-09:00", "posts": "1"}
+    )
     assert "Tuesday: Enter times such as 09:00-17:30, with commas between several." in wrong
     assert "Friday: This is 16:00 hours. Correct the times, or confirm them at the end of the form." in wrong
     assert """name="hours[TUESDAY]" value="9 o'clock\"""" in wrong
     assert 'name="title" value="Pier"' in wrong
+    assert re.search(r'name="posts" value="1" +checked', wrong)
     assert "17:00-09:00 closes on Saturday." in wrong
     assert lab.provider.profile("locations/111")["regularHours"] == before
     right = {"title": "Pier", "hours[TUESDAY]": "24 hours", "hours[FRIDAY]": "9-12, 17:00-09:00", "long_hours": "1"}

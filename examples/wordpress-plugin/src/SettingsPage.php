@@ -94,7 +94,7 @@ final class SettingsPage
             foreach ($problems as $day => $problem) {
                 $this->say('error', ProfileForm::dayName($day) . ': ' . $problem);
             }
-            set_transient(self::entered(), $profile, 300); // the page shows it again
+            set_transient(self::entered(), [$profile, isset($form['posts'])], 300); // the page shows it again
             return;
         }
         $this->store->set(Store::PROFILE, $profile);
@@ -146,10 +146,11 @@ final class SettingsPage
         echo '<div class="wrap"><h1>' . esc_html__('Business profile', 'profilesvc') . '</h1>';
         if ($credentials) {
             $this->renderConnected($credentials);
-            $posts = (bool) $this->store->get(Store::POSTS);
             $entered = get_transient(self::entered());
             delete_transient(self::entered());
-            $profile = is_array($entered) ? $entered : $this->store->get(Store::PROFILE);
+            [$profile, $posts] = is_array($entered)
+                ? $entered
+                : [$this->store->get(Store::PROFILE), (bool) $this->store->get(Store::POSTS)];
             ProfileForm::render($profile, $posts, !empty($credentials['capabilities']['posts']), is_array($entered));
             $this->renderWebhook();
             echo '<h2>' . esc_html__('Connect again, for example with a new client secret', 'profilesvc') . '</h2>';
