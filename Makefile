@@ -58,7 +58,7 @@ types: $(DEV) ## check the types
 
 # `lint` runs tests/test_english.py.
 pytest: $(DEV) ## run the tests of `make test`
-	$(BIN)/pytest -q $(PARALLEL) -m 'not (thorough or $(ELSEWHERE))' --ignore=tests/test_english.py
+	$(BIN)/pytest -q $(PARALLEL) --session-timeout=3600 -m 'not (thorough or $(ELSEWHERE))' --ignore=tests/test_english.py
 
 thorough: $(DEV) ## run the tests that take long, and on PostgreSQL those of the API that `make test` runs on SQLite
 	$(BIN)/pytest -q $(PARALLEL) -m 'thorough and not ($(ELSEWHERE))'
