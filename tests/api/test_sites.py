@@ -30,7 +30,7 @@ async def is_served(site: Site, address: str) -> bool:
 
 async def beat(site: Site, *addresses: str) -> None:
     for address in addresses:
-        agent = f"WordPress/6.8; {address}".encode()
+        agent: Any = f"WordPress/6.8; {address}".encode()
         assert_ok(await site.http.post(HEARTBEAT, json={}, headers={"User-Agent": agent}))
 
 

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from profilesvc.domain.errors import invalid, invalid_many
-from profilesvc.domain.hosts import LONGEST, canonical_host, check_written, is_address
+from profilesvc.domain.hosts import LONGEST, canonical_host, is_address, written_host
 
 if TYPE_CHECKING:
     from tldextract import TLDExtract
@@ -49,8 +49,6 @@ def site_of(text: str) -> str:
         ValueError: The address is invalid; the message states the rule.
     """
     host, port = _split(text)
-    if not host:
-        raise ValueError("must name a domain such as example.com")
     return _site(canonical_host(host), port)
 
 
@@ -70,15 +68,13 @@ def normal_domain(text: str, *, development: bool) -> str:
     Raises:
         ValueError: The value is not a domain; the message states the rule.
     """
-    check_written(text)
-    site = site_of(text)
-    domain = _PORT.sub("", site)
+    host, port = _split(text)
+    domain = written_host(host)
+    site = _site(domain, port)
     if is_address(domain):
         raise ValueError("must be a domain name, not an IP address")
     if "_" in domain:
         raise ValueError("must not contain an underscore, which no registered domain has")
-    if any(label[0] == "-" or label[-1] == "-" for label in domain.split(".")):
-        raise ValueError("must not have a hyphen at the start or end of a label")
     if len(site) > LONGEST:
         raise ValueError(f"must not be longer than {LONGEST} characters")
     if is_local(site):
@@ -191,6 +187,8 @@ def _split(text: str) -> tuple[str, int | None]:
     if any(char in host for char in "@*%\\"):
         raise ValueError("must be a plain domain, without user info, wildcards or escapes")
     port = _PORT.search(host)
+    if not host:
+        raise ValueError("must name a domain such as example.com")
     if port is None:
         return host, None
     if port[1] and not (len(port[1]) <= 5 and 1 <= int(port[1]) <= 65_535):

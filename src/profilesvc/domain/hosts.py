@@ -12,7 +12,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address
 import idna
 
 LONGEST = 253
-_UNREADABLE = "must name a domain such as example.com"
+_UNREADABLE = "must contain a valid host name"
 _ASCII = re.compile(r"[a-z0-9_-]{1,63}\Z", re.ASCII)
 # If the last label is a number, browsers read the whole host as an IPv4 address.
 _NUMBER = re.compile(r"(?:[0-9]+|0x[0-9a-f]*)\Z", re.ASCII)
@@ -46,8 +46,21 @@ def canonical_host(text: str) -> str:
     return host
 
 
-def check_written(text: str) -> None:
-    """Reject characters that a reader does not see, such as a soft hyphen: in a setting they are an accident.
+def written_host(text: str) -> str:
+    """Return the canonical host of a setting, in which some of what browsers accept is an accident.
+
+    Raises:
+        ValueError: As for `canonical_host`; also for invisible characters, and hyphens at the edge of a label.
+    """
+    check_visible(text)
+    host = canonical_host(text)
+    if not is_address(host) and any(label[0] == "-" or label[-1] == "-" for label in host.split(".")):
+        raise ValueError("must not have a hyphen at the start or end of a label")
+    return host
+
+
+def check_visible(text: str) -> None:
+    """Reject characters that a reader does not see, such as a soft hyphen.
 
     Raises:
         ValueError: The text contains one.
