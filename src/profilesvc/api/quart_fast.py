@@ -14,6 +14,7 @@ from quart.typing import ResponseTypes
 from werkzeug.datastructures import Headers
 from werkzeug.routing import MapAdapter
 
+from profilesvc.api import html_forms
 from profilesvc.api.caching import negotiated
 from profilesvc.api.request import AwaitedBody, begin, headers_of
 from profilesvc.server.routing import MatchedRule
@@ -46,6 +47,11 @@ class FastRequest(Request):
         """The announced length of the body in bytes; the guard has rejected a second one."""
         announced = headers_of(cast(Scope, self.scope)).get(b"content-length", [b""])[0]
         return int(announced.lstrip(b"0")[:_MOST_DIGITS] or 0) if announced.isdigit() else None
+
+    async def _load_form_data(self) -> None:
+        """Read a form that no rule of its own has read before, by the rule of small ones."""
+        if self._form is None:
+            await html_forms.read(self, html_forms.LOGIN)
 
 
 @lru_cache(None)  # every endpoint of the app

@@ -3,13 +3,15 @@
 from quart import Blueprint, Response, request
 from werkzeug.datastructures import MultiDict
 
+from profilesvc.api.html_forms import TEXTS
 from profilesvc.api.uploads import Upload
 from profilesvc.dashboard.visits import Visit, counted_by_address
 from profilesvc.domain.photos import LARGEST
 from profilesvc.services import photos
 
 _MB = 1024 * 1024
-FORM = Upload(32 * _MB, LARGEST + _MB, LARGEST)  # a phone's photo may be too large, and the other fields are kept
+# A phone's photo may be too large, and the other fields are kept.
+FORM = TEXTS._replace(upload=Upload(32 * _MB, LARGEST))
 _HEADERS = {
     "Cache-Control": "public, max-age=86400, immutable",
     "Content-Disposition": "inline",
