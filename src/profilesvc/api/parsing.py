@@ -69,7 +69,8 @@ def json_object(raw: bytes) -> JsonObject:
     """
     if not raw.strip():
         raise invalid("body", "", "is empty; it must be a JSON object")
-    if raw.count(b",") >= MAX_VALUES and _STRING.sub(b"", raw).count(b",") >= MAX_VALUES:  # before the parser makes them
+    # Before the parser makes them. Each comma outside of a string separates two values.
+    if raw.count(b",") >= MAX_VALUES and _STRING.sub(b"", raw).count(b",") >= MAX_VALUES:
         raise _too_many()
     try:
         value = _JSON.decode(raw.decode("utf-8"))
