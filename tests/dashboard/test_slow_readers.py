@@ -37,8 +37,14 @@ class Reader:
         self.status, self.headers, self.sizes = 0, dict[bytes, bytes](), list[int]()
         self.goes_on, self.has_left, self._pieces = asyncio.Event(), False, pieces
         scope = {
-            **{"type": "http", "http_version": "1.1", "method": "GET", "scheme": "http", "path": path},
-            **{"query_string": b"", "headers": [(b"host", b"profiles.test")], "client": (address, 1)},
+            "type": "http",
+            "http_version": "1.1",
+            "method": "GET",
+            "scheme": "http",
+            "path": path,
+            "query_string": b"",
+            "headers": [(b"host", b"profiles.test")],
+            "client": (address, 1),
             LEFT: lambda: self.has_left,
         }
         self.task = asyncio.create_task(app(scope, self._receive, self._send))  # type: ignore[arg-type]
@@ -61,7 +67,7 @@ class Reader:
 
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(60):
-        while not condition():
+        while not condition():  # noqa: ASYNC110  of several readers
             await asyncio.sleep(0.01)
 
 
