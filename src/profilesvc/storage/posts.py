@@ -137,21 +137,24 @@ async def find(session: Executor, owner_id: int, location: str, post_id: str) ->
     return (await session.execute(query)).scalar_one_or_none()
 
 
-async def published(session: Executor, owner_id: int, location: str, first: int, end: int) -> list[tuple[int, str]]:
-    """Return when the cached posts of a period were created, and their documents, the oldest first."""
-    is_wanted = (_of(owner_id, location), posts.c.created_at >= first, posts.c.created_at < end)
-    query = select(posts.c.created_at, posts.c.document).where(*is_wanted).order_by(posts.c.created_at).limit(500)
-    return [(row.created_at, row.document) for row in await session.execute(query)]
+async def places(
+    session: Executor, owner_id: int, location: str | None, first: int, end: int, limit: int
+) -> list[tuple[int, str, str]]:
+    """Return times, locations and ids of the cached posts of a period: of a location, or of all of an owner."""
+    is_wanted = [posts.c.owner_id == owner_id, posts.c.created_at >= first, posts.c.created_at < end]
+    if location is not None:
+        is_wanted.append(posts.c.location_name == location)
+    query = select(posts.c.created_at, posts.c.location_name, posts.c.post_id).where(*is_wanted)
+    rows = await session.execute(query.order_by(posts.c.created_at).limit(limit))
+    return [(row.created_at, row.location_name, row.post_id) for row in rows]
 
 
-async def published_by_owner(
-    session: Executor, owner_id: int, first: int, end: int, limit: int
-) -> list[tuple[str, int, str]]:
-    """Return the locations, times and documents of an owner's cached posts of a period, the oldest first."""
-    is_wanted = (posts.c.owner_id == owner_id, posts.c.created_at >= first, posts.c.created_at < end)
-    columns = (posts.c.location_name, posts.c.created_at, posts.c.document)
-    rows = await session.execute(select(*columns).where(*is_wanted).order_by(posts.c.created_at).limit(limit))
-    return [(row.location_name, row.created_at, row.document) for row in rows]
+async def texts(session: Executor, owner_id: int, names: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Return the documents of some posts, by location and id."""
+    is_one = tuple_(posts.c.location_name, posts.c.post_id).in_(list(names))
+    columns = (posts.c.location_name, posts.c.post_id, posts.c.document)
+    rows = await session.execute(select(*columns).where(posts.c.owner_id == owner_id, is_one))
+    return {(row.location_name, row.post_id): row.document for row in rows}
 
 
 async def put(session: AsyncSession, owner_id: int, location: str, post: StoredPost, now: int) -> None:
