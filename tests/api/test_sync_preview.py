@@ -23,6 +23,7 @@ async def test_names_changed_and_filtered_fields_with_reasons(plugin: Site) -> N
     assert data.pop("timestamp") == "2026-01-02T03:04:05.678Z"
     assert data == {
         "validateOnly": True,
+        "checked": "provider",
         "status": "success",
         "fieldsUpdated": ["profile.description"],
         "fieldsUnchanged": ["title"],
@@ -45,7 +46,7 @@ async def test_leaves_no_history_and_no_patch(plugin: Site, emulator: httpx.Asyn
         assert "Idempotency-Replayed" not in response.headers
     assert assert_ok(await plugin.http.get("/api/v1/sync/history/111")) == before
     calls = (await emulator.get("/__emulator/requests")).json()["requests"]
-    assert not [call for call in calls if call["method"] == "PATCH"]
+    assert [call["query"].get("validateOnly") for call in calls if call["method"] == "PATCH"] == ["true", "true"]
 
 
 async def test_names_the_plan_as_the_reason(as_user: AsUser) -> None:

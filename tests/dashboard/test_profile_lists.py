@@ -208,7 +208,8 @@ async def test_an_area_without_a_name_has_its_id(
     alice_there: Browser, plugin: Site, emulator: httpx.AsyncClient
 ) -> None:
     area = {**AREA, "places": {"placeInfos": [{"placeId": "ChIJ-9"}]}}
-    assert_ok(await plugin.http.post("/api/v1/sync/111", json={"serviceArea": area}))
+    await drift(emulator, locations={PIER: {"serviceArea": area}})
+    assert_ok(await plugin.http.get("/api/v1/sync/comparison/111"))  # stores the profile
     await forget_calls(emulator)
     page = await alice_there.open(PROFILE)
     assert "ChIJ-9" in page.text

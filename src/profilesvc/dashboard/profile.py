@@ -14,7 +14,7 @@ from profilesvc.dashboard.profile_lists import HOURS, PREFIXES, categories_of
 from profilesvc.dashboard.visits import Visit, form_key, view
 from profilesvc.domain import profiles
 from profilesvc.domain.errors import ServiceError, invalid
-from profilesvc.domain.time import DAY
+from profilesvc.domain.time import DAY, day_of
 from profilesvc.language import formats
 from profilesvc.services import categories, locations, sync
 from profilesvc.services.categories import Offered
@@ -42,7 +42,7 @@ async def save(visit: Visit, locationId: str) -> Response:
     try:
         if intent := sent.get("intent"):
             return await _page(visit, location, form, found=await _more(visit, location, form, intent))
-        body = form.changed()
+        body = form.changed(day_of(visit.now))
         if body:
             once = form_key(sent, ["dashboard", location.name, body])
             await sync.run(visit.services, visit.caller, location, body, once)

@@ -5,6 +5,7 @@ as hours with seconds, is not editable, so that saving the form never loses anyt
 """
 
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 from profilesvc.contract.json import JsonObject
@@ -83,7 +84,7 @@ class ProfileForm:
         hidden = {*self.parts, "name", "metadata"}
         return {name: value for name, value in self.stored.items() if name not in hidden and value}
 
-    def changed(self) -> JsonObject:
+    def changed(self, today: date) -> JsonObject:
         """Return the fields that the user has changed on the page, as a sync sends them.
 
         Raises:
@@ -98,7 +99,7 @@ class ProfileForm:
             except ServiceError as error:
                 problems += problems_in(error)
         try:
-            body = profiles.check(body)
+            body = profiles.check_values(body, today)
         except ServiceError as error:
             problems += problems_in(error)
         if problems:

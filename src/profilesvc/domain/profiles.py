@@ -5,12 +5,14 @@ null, or an empty message. null clears a field. An empty message has no effect, 
 """
 
 from dataclasses import dataclass
+from datetime import date
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.format import Message, Writable
 from profilesvc.contract.provider.location import Location
 from profilesvc.contract.sync import FilterReason
-from profilesvc.domain.errors import invalid, invalid_many
+from profilesvc.domain import location_rules
+from profilesvc.domain.errors import Problem, ServiceError, invalid, invalid_many, problems_in
 from profilesvc.domain.messages import (
     access_of,
     annotation_at,
@@ -80,6 +82,35 @@ def check(sendable: JsonObject) -> JsonObject:
     if problems:
         raise invalid_many(problems)
     return document
+
+
+def check_values(sendable: JsonObject, today: date) -> JsonObject:
+    """Return the result of `check`, after the rules of the provider's documentation for its values (D-124).
+
+    Raises:
+        ServiceError: VALIDATION_ERROR that names every invalid field.
+    """
+    problems: list[Problem] = []
+    try:
+        document = check(sendable)
+    except ServiceError as error:
+        problems = problems_in(error)
+        document, _ = parse(Location, without_read_only(Location, sendable))
+    problems += location_rules.problems(document, today, problems)
+    if problems:
+        raise invalid_many(problems)
+    return document
+
+
+def require_complete(patch: Patch) -> None:
+    """Require the fields that the provider requires of each message of an update, which is sent whole.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR that names every missing field.
+    """
+    missing = [("body", one.path, one.fault.problem) for one in location_rules.incomplete(patch.body)]
+    if missing:
+        raise invalid_many(missing)
 
 
 def merge(base: JsonObject, update: JsonObject) -> JsonObject:
