@@ -12,6 +12,7 @@ from babel import Locale
 _NO_COUNTRY = frozenset({"EU", "EZ", "QO", "UN", "XA", "XB", "ZZ"})
 _LINK = re.compile(r"\b[a-z][a-z0-9+.-]*://|\bwww\.\w", re.IGNORECASE)
 _EXTENSION = re.compile(r"(?:[ ,;]*(?:extension|extn?\.?|x|#)[ :=.]*\d{1,7})?\Z", re.IGNORECASE)
+_MOST_DIGITS = 20  # 15 of E.164, and a prefix for calls abroad
 _NO_PHONE = re.compile(r"\A[^+(\d]|[^\dA-Z+()./ \-\u2010-\u2015]")  # capitals are digits too, as in 1-800-FLOWERS
 
 
@@ -53,7 +54,7 @@ def is_phone(text: str, region: str | None = None) -> bool:
     than any country has. Without a region, a national number can only be read as far as its form.
     """
     number = _EXTENSION.sub("", unicodedata.normalize("NFKC", text).strip())
-    if _NO_PHONE.search(number) or sum(char.isdigit() for char in number) < 3:
+    if _NO_PHONE.search(number) or not 3 <= sum(char.isdigit() for char in number) <= _MOST_DIGITS:
         return False
     try:
         phonenumbers.parse(number, region.upper() if region and is_region(region) else None)

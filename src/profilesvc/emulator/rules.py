@@ -97,7 +97,8 @@ def _check_location_strictly(before: JsonObject, after: JsonObject) -> None:
     has_storefront = after.get("serviceArea", {}).get("businessType") != CUSTOMERS_ONLY
     if old_region and has_storefront and "storefrontAddress" not in after:
         raise business("ADDRESS_REMOVAL_NOT_ALLOWED", field_mask="storefront_address")
-    if old_region and after.get("storefrontAddress", {}).get("regionCode", old_region) != old_region:
+    region = after.get("storefrontAddress", {}).get("regionCode", old_region)
+    if old_region and region.upper() != old_region.upper():
         raise business("ADDRESS_EDIT_CHANGES_COUNTRY", field_mask="storefront_address.region_code")
     if after.get("latlng") != before.get("latlng"):
         raise business("LAT_LNG_UPDATES_NOT_PERMITTED", field_mask="latlng")
