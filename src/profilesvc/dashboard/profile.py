@@ -24,6 +24,7 @@ from profilesvc.tokens.signer import random_id
 blueprint = Blueprint("profile", __name__)
 _PATH = "/sites/<location:locationId>/profile"
 _OFFERED, _MOST_OFFERED = "profilesvc.offered", 500  # of categories, for all owners
+_ITEM = re.compile(r"\.[0-9]+\Z")  # of an array, whose items have one input
 _SNAKE = re.compile(r"_([a-z])")
 
 
@@ -143,7 +144,7 @@ def _problem(path: str, text: str, form: ProfileForm) -> Problem:
     if path == "find":
         return Problem(path, in_words(text))
     name = path if _is_input(path, form) else input_of(path)
-    part = part_of(path) if "-" in path else path
+    part = part_of(path) if "-" in path else _ITEM.sub("", path)
     day = path.rpartition("-")[2]
     label = f"{values.field(part)}, {formats.weekday(day)}" if day in hours.DAYS else values.field(part)
     return Problem(name if _is_input(name, form) or name in form.parts else "", f"{label}: {in_words(text)}")

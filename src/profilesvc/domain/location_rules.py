@@ -107,7 +107,7 @@ def _opening_date(day: JsonObject, facts: _Facts) -> Fault | None:
         opened = date(day.get("year") or 1, day.get("month") or 1, day.get("day") or 1)
     except ValueError:
         return None
-    too_far = Fault("must be at most one year ahead", "OPENING_DATE_TOO_FAR_IN_THE_FUTURE")
+    too_far = Fault("must not be more than one year ahead", "OPENING_DATE_TOO_FAR_IN_THE_FUTURE")
     return too_far if opened > facts.today + _AHEAD else None
 
 

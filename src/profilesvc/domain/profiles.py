@@ -248,6 +248,6 @@ def masked(target: JsonObject, mask: list[str]) -> JsonObject:
     for path in mask:
         top, _, nested = path.partition(".")
         value = at(target, path)
-        if value is not None:
+        if value not in (None, {}):  # a message without a field is cleared
             body[top] = {**body.get(top, {}), nested: value} if nested else value
     return body
