@@ -187,3 +187,16 @@ async def test_a_lost_verification_is_the_error_of_the_sync_and_nothing_is_store
             await plugin.http.post(PATH, params=params, json={"title": "New"}), 409, "LOCATION_NOT_VERIFIED"
         )
         assert details["verificationState"] == "VERIFICATION_REQUESTED"
+
+
+async def test_values_that_the_provider_has_are_not_refused(plugin: Site, emulator: httpx.AsyncClient) -> None:
+    """A site sends its whole profile, also what the provider accepted before it had a rule."""
+    odd = {"websiteUri": "harbour.example", "labels": [f"{number}" for number in range(9)], "storeCode": "<1>"}
+    await drift(emulator, locations={"locations/111": odd})
+    assert_ok(await plugin.http.get("/api/v1/sync/comparison/111"))  # stores the profile
+    data = assert_ok(await plugin.http.post(PATH, params=ONLY, json={**odd, "title": "New"}))
+    assert (data["fieldsUpdated"], len(data["fieldsUnchanged"])) == (["title"], 3)
+    assert assert_ok(await plugin.http.post(PATH, json={**odd, "title": "New"}))["fieldsUpdated"] == ["title"]
+    changed = {**odd, "storeCode": "<2>"}
+    answer = await plugin.http.post(PATH, params=ONLY, json=changed)
+    assert fields(assert_error(answer, 400, "VALIDATION_ERROR")) == ["storeCode"]

@@ -84,8 +84,10 @@ def check(sendable: JsonObject) -> JsonObject:
     return document
 
 
-def check_values(sendable: JsonObject, today: date) -> JsonObject:
+def check_values(sendable: JsonObject, today: date, known: JsonObject | None = None) -> JsonObject:
     """Return the result of `check`, after the rules of the provider's documentation for its values (D-124).
+
+    They do not apply to leaves that agree with the `known` profile, because those are not sent.
 
     Raises:
         ServiceError: VALIDATION_ERROR that names every invalid field.
@@ -96,7 +98,11 @@ def check_values(sendable: JsonObject, today: date) -> JsonObject:
     except ServiceError as error:
         problems = problems_in(error)
         document, _ = parse(Location, without_read_only(Location, sendable))
-    problems += location_rules.problems(document, today, problems)
+    sent = [f"{path}." for path, value in leaves(document) if known is None or not _agrees(path, value, known)]
+    for problem in location_rules.problems(document, today, problems):
+        field = f"{problem[1]}."
+        if any(field.startswith(path) or path.startswith(field) for path in sent):
+            problems.append(problem)
     if problems:
         raise invalid_many(problems)
     return document

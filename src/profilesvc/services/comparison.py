@@ -70,7 +70,7 @@ async def preview(services: Services, location: AllowedLocation, body: JsonObjec
     Raises:
         ServiceError: The same as for a sync.
     """
-    push = checked(services, location, body)
+    push = await checked(services, location, body)
     require_plan(location, "sync")
     row = require_syncable(await load(services, location))
     patch, checked_by = await _tried(services, location, row, push)

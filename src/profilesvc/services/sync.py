@@ -24,7 +24,7 @@ from profilesvc.services import drift, events, idempotency
 from profilesvc.services.access import missing, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey
-from profilesvc.services.locations import store_verification, title_of
+from profilesvc.services.locations import load, store_verification, title_of
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.services.provider_logins import provider_at
 from profilesvc.storage import sync
@@ -133,7 +133,7 @@ async def run(
         ServiceError: VALIDATION_ERROR, PLAN_RESTRICTION, RATE_LIMITED, CONFLICT, LOCATION_NOT_VERIFIED, SYNC_DISABLED,
             PROVIDER_API_ERROR, in this order.
     """
-    push, lease = checked(services, location, body), Lease(services, location)
+    push, lease = await checked(services, location, body), Lease(services, location)
 
     async def push_once(claim: Claim | None) -> Rendered:
         require_plan(location, "sync")
@@ -144,7 +144,7 @@ async def run(
     return await idempotency.run_once(services, caller, ("sync", location), key, push_once, lease)
 
 
-def checked(services: Services, location: AllowedLocation, body: JsonObject) -> Push:
+async def checked(services: Services, location: AllowedLocation, body: JsonObject) -> Push:
     """Split the body into the part that may be sent, which is checked, and the part that is dropped (D-81).
 
     Raises:
@@ -153,7 +153,13 @@ def checked(services: Services, location: AllowedLocation, body: JsonObject) -> 
     if not body:
         raise invalid("body", "", "must have at least one field")
     sendable, filtered = profiles.split(body, location.plan.syncable)
-    return Push(body, profiles.check_values(sendable, day_of(services.clock.now())), filtered)
+    today = day_of(services.clock.now())
+    try:
+        values = profiles.check_values(sendable, today)
+    except ServiceError:  # values that the provider already has are no mistake of the caller
+        known = json.loads((await load(services, location)).profile or "{}")
+        values = profiles.check_values(sendable, today, known)
+    return Push(body, values, filtered)
 
 
 def planned(current: JsonObject, push: Push) -> profiles.Patch:
