@@ -88,7 +88,7 @@ _SENTENCES = (
     N_("is not for CALL, which uses the phone number of the profile"),
     N_("is for %(kinds)s posts only"),
     N_("must be in the next 180 days"),
-    N_("must be a time within the last 30 days"),
+    N_("must not be in the future"),
     N_("must be a date such as %(example)s"),
     N_("must be a month such as %(example)s"),
     N_("must be a number of hours from 0 to %(most)s"),
