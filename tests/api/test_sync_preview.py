@@ -124,7 +124,7 @@ async def test_the_verdict_of_a_preview_is_that_of_the_sync(
     assert seen == {(False, 200), (False, 400), (True, 502)} | (set() if strict else {(True, 200)})
 
 
-async def test_what_the_provider_rejects_is_the_error_of_the_sync(plugin: Site, emulator: httpx.AsyncClient) -> None:
+async def test_a_rejection_by_the_provider_is_the_error_of_the_sync(plugin: Site, emulator: httpx.AsyncClient) -> None:
     await drift(emulator, switches={"strict": True})
     details = assert_error(
         await plugin.http.post(PATH, params=ONLY, json={"storefrontAddress": {"regionCode": "US"}}),

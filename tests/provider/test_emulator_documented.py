@@ -29,7 +29,7 @@ async def test_a_documented_value_is_accepted(strict: Rig, case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", INVALID)
-async def test_what_the_documentation_rejects_is_rejected(strict: Rig, case: Case) -> None:
+async def test_a_value_that_the_documentation_rejects_is_rejected(strict: Rig, case: Case) -> None:
     named, more = await _validated(strict, case) or ("", "")
     names = ".".join(snake(name) for name in case.field.split(".") if not name.isdecimal())
     if case.reason:
