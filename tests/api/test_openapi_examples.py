@@ -44,7 +44,7 @@ def _named(parameters: list[dict[str, Any]], name: str) -> dict[str, Any]:
 async def test_every_example_of_a_request_is_accepted_as_valid(
     as_user: AsUser, as_service: AsService, emulator: httpx.AsyncClient, clock: FrozenClock, years: int
 ) -> None:
-    """Whatever the state of what it names: a conflict, a missing thing and a wrong secret are no fault of an example."""
+    """A conflict, a missing thing and a wrong secret are no fault of an example."""
     clock.advance(days=365 * years)
     user, site = await as_user(ALICE), await as_service()
     requests = _sent()

@@ -7,6 +7,7 @@ from profilesvc.contract.json import JsonObject
 from profilesvc.domain import location_rules, posts
 from profilesvc.domain.time import day_of
 from profilesvc.emulator.errors import (
+    INVALID,
     INVALID_VALUE,
     MISSING_VALUE,
     PHOTO_FETCH_FAILED,
@@ -14,6 +15,7 @@ from profilesvc.emulator.errors import (
     ApiError,
     bad_request,
     business,
+    error_info,
     post_error,
     snake,
 )
@@ -104,6 +106,12 @@ def _check_location_strictly(before: JsonObject, after: JsonObject) -> None:
         raise business("LAT_LNG_UPDATES_NOT_PERMITTED", field_mask="latlng")
     if "specialHours" in after and "regularHours" not in after:
         raise business("SPECIAL_HOURS_SET_WITHOUT_REGULAR_HOURS", field_mask="special_hours")
+
+
+def check_takes_posts(location: JsonObject) -> None:
+    """Reject a new post at a location that takes none. The provider leaves the flag out of most profiles."""
+    if location.get("metadata", {}).get("canOperateLocalPost") is False:
+        raise ApiError(400, INVALID, error_info("LOCATION_DISABLED_FOR_LOCAL_POST_API", "mybusiness.googleapis.com"))
 
 
 def check_post(post: JsonObject, *, strict: bool) -> None:
