@@ -72,7 +72,7 @@ ROUTES: dict[str, Route] = {
         {"topicType": "OFFER", "summary": "x"},
         {
             "summary": {"summary": "x" * 1_501},
-            "callToAction.url": {"callToAction": {"actionType": "BOOK", "url": "ftp://a.example"}},
+            "callToAction": {"callToAction": {"actionType": "BOOK", "url": "ftp://a.example"}},
             "event.title": {"event": {"title": 5, "schedule": SCHEDULE}},
             "offer.redeemOnlineUrl": {"offer": {"redeemOnlineUrl": "javascript:x"}},
             "media.1.sourceUrl": {"media": [PHOTO, {"sourceUrl": "x"}]},

@@ -36,12 +36,12 @@ class TestChange:
         path = f"{PATH}/locations%2F111%2FlocalPosts%2F11101"
         assert "callToAction" not in assert_ok(await alice.patch(path, params=PIER, json={"callToAction": None}))
 
-    async def test_sends_nothing_when_nothing_is_left_to_send(
+    async def test_a_button_that_an_offer_does_not_have_is_refused(
         self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
     ) -> None:
         body = {"callToAction": {"actionType": "SHOP", "url": "https://harbour.example"}}
-        offer = assert_ok(await alice.patch(f"{PATH}/11104", params=PIER, json=body))
-        assert (offer["topicType"], offer["state"]) == ("OFFER", "LIVE")
+        answer = await alice.patch(f"{PATH}/11104", params=PIER, json=body)
+        assert fields(assert_error(answer, 400, "VALIDATION_ERROR")) == ["callToAction"]
         assert await calls(emulator, "PATCH") == []
 
     @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The hours of a profile as people write them: the next day is named, and hours that look swapped are confirmed."""
 
+from datetime import date
 from typing import Any
 
 import httpx
@@ -102,7 +103,7 @@ async def test_stored_hours_that_overlap_can_be_corrected() -> None:
     assert form.inputs["moreHours-DELIVERY-MONDAY"] == "09:00-17:00, 12:00-17:00"
     assert set(form.readable()) == {"regularHours", "specialHours"}
     form.fill({**form.edit.digests(), **form.inputs, "title": "Pier"})
-    assert form.changed() == {"title": "Pier"}
+    assert form.changed(date(2026, 1, 2)) == {"title": "Pier"}
     form = ProfileForm(stored, None)
     form.fill({**form.edit.digests(), **form.inputs, "moreHours-DELIVERY-MONDAY": "9-12, 12-17"})
-    assert [one["openTime"] for one in form.changed()["moreHours"][0]["periods"]] == [{"hours": 9}, {"hours": 12}]
+    assert [one["openTime"] for one in form.changed(date(2026, 1, 2))["moreHours"][0]["periods"]] == [{"hours": 9}, {"hours": 12}]

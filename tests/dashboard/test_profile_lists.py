@@ -6,9 +6,11 @@ import httpx
 import pytest
 
 from conftest import ON_ONE_DATABASE
+from profilesvc.services.context import Services
 from support.api import Site, assert_ok
 from support.dashboard_browser import Browser
 from support.drive import calls, document, drift, fail, forget_calls, heal
+from support.syncs import store_source
 
 PIER = "locations/111"
 PROFILE = "/dashboard/sites/111/profile"
@@ -205,11 +207,10 @@ async def test_areas_are_added_and_removed(alice_there: Browser, emulator: httpx
 
 
 async def test_an_area_without_a_name_has_its_id(
-    alice_there: Browser, plugin: Site, emulator: httpx.AsyncClient
+    alice_there: Browser, services: Services, emulator: httpx.AsyncClient
 ) -> None:
     area = {**AREA, "places": {"placeInfos": [{"placeId": "ChIJ-9"}]}}
-    assert_ok(await plugin.http.post("/api/v1/sync/111", json={"serviceArea": area}))
-    await forget_calls(emulator)
+    await store_source(services, PIER, {"serviceArea": area})
     page = await alice_there.open(PROFILE)
     assert "ChIJ-9" in page.text
     await alice_there.send("/profile", title="Another")

@@ -5,9 +5,11 @@ from typing import Any
 import httpx
 import pytest
 
+from profilesvc.services.context import Services
 from support.api import CAROL, Site, assert_ok
 from support.dashboard_browser import Browser, SignIn
 from support.drive import calls, document, drift, fail, forget_calls
+from support.syncs import store_source
 
 PIER, SITE = "locations/111", "/dashboard/sites/111"
 PROFILE = f"{SITE}/profile"
@@ -42,6 +44,57 @@ async def test_nothing_is_sent_if_nothing_was_changed(alice_there: Browser, emul
     await alice_there.open(PROFILE)
     await alice_there.send("/profile")
     assert await calls(emulator, "PATCH") == []
+
+
+WRONG = {
+    "title": ("", "Name: is required"),
+    "phoneNumbers": ("call me", "Phone: must be a phone number, such as +1 415 555 0132"),
+    "additionalPhones": ("+81 45-555-0110\nfax", "Further phones"),
+    "websiteUri": ("javascript:alert(1)", "Website: must be an http or https address without user info"),
+    "profile": ("Order at www.harbour.example", "Description: must not contain a link"),
+    "regionCode": ("Japan", "Country: must be the code of a country, such as JP for Japan"),
+    "storeCode": ("<x>", "Store code: must not contain < or >"),
+    "labels": ("\n".join("abcdefghijk"), "Labels: must have at most 10 items"),
+    "adWordsLocationExtensions": ("x", "Phone in ads: must be a phone number, such as +1 415 555 0132"),
+    "openingDate": ("2031-01", "Opened: must not be more than one year ahead"),
+}
+
+
+async def test_the_rules_of_the_provider_are_shown_at_their_fields(
+    alice_there: Browser, emulator: httpx.AsyncClient
+) -> None:
+    """Nothing is sent, and what was typed is kept (D-124)."""
+    await alice_there.open(PROFILE)
+    page = await alice_there.send("/profile", 400, **{name: typed for name, (typed, _) in WRONG.items()})
+    for name, (typed, problem) in WRONG.items():
+        assert page.form("/profile")["fields"][name] == [typed]
+        assert f'href="#{name}"' in alice_there.answer.text, name
+        assert problem in page.text
+    assert await calls(emulator, "PATCH") == []
+
+
+async def test_values_that_are_stored_already_are_shown_and_do_not_block_others(
+    alice_there: Browser, services: Services, emulator: httpx.AsyncClient
+) -> None:
+    odd = {"websiteUri": "harbour.example", "phoneNumbers": {"primaryPhone": "call me"}, "storeCode": "<1>"}
+    await store_source(services, PIER, odd)
+    fields = (await alice_there.open(PROFILE)).form("/profile")["fields"]
+    assert (fields["websiteUri"], fields["phoneNumbers"], fields["storeCode"]) == (
+        ["harbour.example"],
+        ["call me"],
+        ["<1>"],
+    )
+    await alice_there.send("/profile", title="Harbour Coffee")
+    assert [mask for mask, _ in await patches(emulator)] == ["title"]
+
+
+async def test_an_emptied_message_is_cleared(alice_there: Browser, emulator: httpx.AsyncClient) -> None:
+    await alice_there.open(PROFILE)
+    await alice_there.send("/profile", adWordsLocationExtensions="+81 45-555-0177")
+    await alice_there.open(PROFILE)
+    await alice_there.send("/profile", adWordsLocationExtensions="")
+    assert (await patches(emulator))[-1] == ("adWordsLocationExtensions", {})
+    assert "adWordsLocationExtensions" not in await document(emulator, PIER)
 
 
 async def test_only_changed_fields_are_sent(alice_there: Browser, emulator: httpx.AsyncClient) -> None:

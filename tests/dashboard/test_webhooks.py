@@ -245,7 +245,7 @@ async def test_missed_events_are_sent(alice_there: Browser, happen: Happen, cloc
     assert "1 event is on its way." in page.text
     page = await alice_there.send("/recover", since="2026-01-02T03:00:00")
     assert "No event was missed since then." in page.text
-    for wrong in ("", "yesterday", "\x00", "2025-01-01T00:00", "2027-01-01T00:00"):
+    for wrong in ("", "yesterday", "\x00", "2027-01-01T00:00"):
         page = await alice_there.send("/recover", 400, since=wrong)
         assert "Since: must " in page.text
         assert 'href="#recover-since"' in alice_there.answer.text

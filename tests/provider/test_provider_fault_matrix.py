@@ -31,6 +31,7 @@ READS: dict[str, Operation] = {
     "notification_setting": lambda provider: provider.notification_setting(ALICE),
 }
 WRITES: dict[str, Operation] = {
+    "validate_location": lambda provider: provider.validate_location(PIER, {"title": "New"}, ["title"]),
     "patch_location": lambda provider: provider.patch_location(PIER, {"title": "New"}, ["title"]),
     "patch_post": lambda provider: provider.patch_post(ALICE, PIER, "11101", {"summary": "New"}, ["summary"]),
     "delete_post": lambda provider: provider.delete_post(ALICE, PIER, "11101"),

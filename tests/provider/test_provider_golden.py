@@ -94,6 +94,12 @@ CASES: dict[str, tuple[Ours, Theirs]] = {
             )
         ],
     ),
+    "validate_location": (
+        lambda ours: ours.validate_location(PIER, {"title": "x"}, ["title"]),
+        lambda theirs: [
+            theirs.places.locations().patch(name=PIER, updateMask="title", validateOnly=True, body={"title": "x"})
+        ],
+    ),
     "verification": (
         lambda ours: ours.verification(PIER),
         lambda theirs: [

@@ -1,9 +1,12 @@
 """Syncs over HTTP: the paths, the documented sample request, and the history of a location."""
 
+import json
 from typing import Any
 
 import httpx
+from sqlalchemy import text
 
+from profilesvc.services.context import Services
 from support.api import assert_ok
 
 PIER, BOOKS = "locations/111", "locations/114"
@@ -25,3 +28,10 @@ SAMPLE: dict[str, Any] = {
 async def history(client: httpx.AsyncClient, location: str = "111", **query: Any) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = assert_ok(await client.get(f"{HISTORY}/{location}", params=query))["history"]
     return found
+
+
+async def store_source(services: Services, location: str, source: dict[str, Any]) -> None:
+    """Store what an owner has asked for as an earlier version could: no rule is applied."""
+    async with services.storage.write() as session:
+        change = text("UPDATE locations SET source = :source WHERE name = :name")
+        await session.execute(change, {"source": json.dumps(source), "name": location})

@@ -44,14 +44,13 @@ def problems(call: Any, *documents: Document) -> dict[str, str]:
             {"topicType": "OFFER", "event": EVENT, "offer": {"couponCode": "A", "redeemOnlineUrl": "http://a.example"}},
             {"topicType": "OFFER", "event": EVENT, "offer": {"couponCode": "A", "redeemOnlineUrl": "http://a.example"}},
         ),
-        ({"topicType": "OFFER", "callToAction": LINK}, {"topicType": "OFFER"}),
         ({"topicType": "ALERT"}, {"topicType": "ALERT", "alertType": "COVID_19"}),
         (
             {"topicType": "ALERT", "alertType": "ALERT_TYPE_UNSPECIFIED"},
             {"topicType": "ALERT", "alertType": "COVID_19"},
         ),
         (
-            {"summary": "x", "callToAction": {"actionType": "CALL", "url": "tel:+15125550132"}},
+            {"summary": "x", "callToAction": {"actionType": "CALL", "url": None}},
             {"summary": "x", "callToAction": {"actionType": "CALL"}, "topicType": "STANDARD"},
         ),
         (
@@ -154,7 +153,11 @@ def test_every_action_but_call_needs_a_url(action: str) -> None:
             {"summary": "x", "media": [{}, {"sourceUrl": "file:///etc/passwd"}]},
             {"media.0.sourceUrl", "media.1.sourceUrl"},
         ),
-        ({"summary": "x", "media": [{"dataRef": {"resourceName": "x"}}]}, {"media.0.sourceUrl"}),
+        ({"summary": "x", "media": [{"dataRef": {"resourceName": "x"}}]}, {"media.0.sourceUrl", "media.0.dataRef"}),
+        (
+            {"summary": "x", "media": [{"sourceUrl": "https://a.example/p.jpg", "locationAssociation": {}}]},
+            {"media.0.locationAssociation"},
+        ),
         (
             {
                 "topicType": "EVENT",
@@ -168,6 +171,48 @@ def test_every_action_but_call_needs_a_url(action: str) -> None:
 )
 def test_create_names_every_invalid_field(body: Document, fields: set[str]) -> None:
     assert set(problems(check_create, body)) == fields
+
+
+# What each kind of post accepts of the fields that not every kind does (7.3 and 7.4 of the provider's format).
+BUTTON = {"STANDARD", "EVENT", "ALERT"}
+KINDS: list[tuple[str, Any, set[str]]] = [
+    ("event", EVENT, {"EVENT", "OFFER"}),
+    ("offer", {"couponCode": "A"}, {"OFFER"}),
+    ("offer", {}, {"OFFER"}),
+    ("callToAction", LINK, BUTTON),
+    ("callToAction", {"actionType": "CALL"}, BUTTON),
+    ("alertType", "COVID_19", {"ALERT"}),
+    ("media", [{"sourceUrl": "https://a.example/p.jpg"}], {"STANDARD", "EVENT", "OFFER"}),
+    ("summary", "Hello", {"STANDARD", "EVENT", "OFFER", "ALERT"}),
+    ("languageCode", "de", {"STANDARD", "EVENT", "OFFER", "ALERT"}),
+    ("scheduledTime", "2026-05-01T09:00:00Z", {"STANDARD", "EVENT", "OFFER", "ALERT"}),
+]
+
+
+@pytest.mark.parametrize("topic", ["STANDARD", "EVENT", "OFFER", "ALERT"])
+@pytest.mark.parametrize(("field", "value", "kinds"), KINDS)
+def test_a_field_is_sent_or_refused_but_never_dropped(topic: str, field: str, value: Any, kinds: set[str]) -> None:
+    body = {"summary": "x", "topicType": topic, field: value}
+    if topic in kinds:
+        assert check_create(body)[field] == ([{"mediaFormat": "PHOTO", **value[0]}] if field == "media" else value)
+        if field != "media":
+            assert check_patch({"summary": "x", "topicType": topic}, {field: value})[1][0] == field
+        return
+    assert list(problems(check_create, body)) == [field]
+    assert problems(check_create, body)[field].endswith("posts only")
+    if field != "media":
+        assert list(problems(check_patch, {"summary": "x", "topicType": topic}, {field: value})) == [field]
+
+
+def test_a_call_has_no_url() -> None:
+    action = {"actionType": "CALL", "url": "tel:+15125550132"}
+    expected = {"callToAction.url": "is not for CALL, which uses the phone number of the profile"}
+    assert problems(check_create, {"summary": "x", "callToAction": action}) == expected
+    assert problems(check_patch, {"summary": "x", "topicType": "STANDARD"}, {"callToAction": action}) == expected
+    stored = {"summary": "x", "topicType": "STANDARD", "callToAction": action}
+    assert check_patch(stored, {"summary": "y"}) == ({"summary": "y"}, ["summary"])
+    offer = {"summary": "x", "topicType": "OFFER", "callToAction": LINK}
+    assert check_patch(offer, {"summary": "y"}) == ({"summary": "y"}, ["summary"])
 
 
 @pytest.mark.parametrize("unusable", ["nonsense", "GET_OFFER", "ACTION_TYPE_UNSPECIFIED"])

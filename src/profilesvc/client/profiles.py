@@ -242,8 +242,10 @@ def sync(location: str, profile: Mapping[str, object], *, idempotency_key: str |
 def preview_sync(location: str, profile: Mapping[str, object]) -> Operation[SyncPreview]:
     """Return what `sync` would do with the same profile now, field by field, without changing anything.
 
+    The provider validates the values, unless `checked` of the result is `format`: then it could not be asked.
+
     Raises:
-        ValidationFailed, PlanRestriction, LocationNotVerified, SyncDisabled.
+        ValidationFailed, PlanRestriction, LocationNotVerified, SyncDisabled, ProviderFailed.
     """
     path, params = f"{PREFIX}/sync/{location_id(location)}", {"validateOnly": "true"}
     return Operation("POST", path, Success[SyncPreview], params, profile, repeatable=True)

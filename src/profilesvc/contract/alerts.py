@@ -179,5 +179,5 @@ class KeyAlertsChange(Body):
     ] = None
     snoozed_until: Annotated[
         Annotated[Text, Field(json_schema_extra={"format": "date-time"})] | None,
-        Field(description="RFC 3339 time in the future; null ends the snooze."),
+        Field(description="RFC 3339 time in the future, at most 400 days ahead; null ends the snooze."),
     ] = None

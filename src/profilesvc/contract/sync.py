@@ -11,6 +11,7 @@ from profilesvc.contract.updates import EditStatus
 SyncStatus = Literal["success", "skipped", "failed"]
 SyncDirection = Literal["push", "pull"]
 FilterReason = Literal["unknown", "output_only", "immutable", "plan"]
+CheckedBy = Literal["provider", "format"]
 
 
 class SyncResult(Data):
@@ -30,7 +31,8 @@ class SyncQuery(Query):
     validateOnly: Annotated[
         Literal["true", "false"],
         Field(
-            description="`true` reports what would be updated and filtered, and changes nothing. "
+            description="`true` reports what would be updated and filtered, asks the provider whether it would accept "
+            "the update, and changes nothing. "
             "An addition of this service."
         ),
     ] = "false"
@@ -47,6 +49,11 @@ class SyncPreview(Data):
     """What a sync of the same body would do now. An addition of this service."""
 
     validateOnly: Literal[True] = True
+    checked: CheckedBy = Field(
+        description="Who has checked the values. `provider`: the external provider accepts the update, or has these "
+        "values already. `format`: only this service has checked them, because nothing would be sent, or the provider "
+        "could not be asked; then `fieldsUpdated` is compared with the profile that was last read."
+    )
     status: Literal["success", "skipped"]
     fieldsUpdated: list[str] = Field(description="Leaf paths that would change at the provider.")
     fieldsUnchanged: list[str] = Field(description="Leaf paths whose values the provider already has.")

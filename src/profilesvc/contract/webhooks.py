@@ -141,7 +141,7 @@ class WebhookRecover(Body):
     since: Annotated[
         Text,
         Field(
-            description="RFC 3339 time, at most 30 days ago.",
+            description="RFC 3339 time in the past. Events are kept for 30 days, so an earlier time means 30 days ago.",
             examples=["2026-01-02T00:00:00Z"],
             json_schema_extra={"format": "date-time"},
         ),

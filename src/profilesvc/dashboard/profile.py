@@ -17,7 +17,7 @@ from profilesvc.dashboard.visits import Visit, form_key, view
 from profilesvc.domain import profiles
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.hours import DAYS
-from profilesvc.domain.time import DAY
+from profilesvc.domain.time import DAY, day_of
 from profilesvc.language import formats
 from profilesvc.language.texts import _
 from profilesvc.services import categories, locations, sync
@@ -29,6 +29,7 @@ blueprint = Blueprint("profile", __name__)
 _PATH = "/sites/<location:locationId>/profile"
 _FORM = TEXTS._replace(largest=128 * KB, fields=2_000)  # hours of each day and kind, and a list of services
 _OFFERED, _MOST_OFFERED = "profilesvc.offered", 500  # of categories, for all owners
+_ITEM = re.compile(r"\.[0-9]+\Z")  # of an array, whose items have one input
 _SNAKE = re.compile(r"_([a-z])")
 
 
@@ -47,7 +48,7 @@ async def save(visit: Visit, locationId: str) -> Response:
     try:
         if intent := sent.get("intent"):
             return await _page(visit, location, form, found=await _more(visit, location, form, intent))
-        body = form.changed()
+        body = form.changed(day_of(visit.now))
         if body:
             once = form_key(sent, ["dashboard", location.name, body])
             await sync.run(visit.services, visit.caller, location, body, once)
@@ -156,7 +157,7 @@ def _problem(path: str, text: str, form: ProfileForm) -> Problem:
     if path == "find":
         return Problem(path, in_words(text))
     name = path if _is_input(path, form) else input_of(path)
-    part = part_of(path) if "-" in path else path
+    part = part_of(path) if "-" in path else _ITEM.sub("", path)
     day = path.rpartition("-")[2]
     label = f"{values.field(part)}, {formats.weekday(day)}" if day in DAYS else values.field(part)
     return Problem(name if _is_input(name, form) or name in form.parts else "", f"{label}: {in_words(text)}")

@@ -5,6 +5,7 @@ as hours with seconds, is not editable, so that saving the form never loses anyt
 """
 
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 from profilesvc.contract.json import JsonObject
@@ -87,7 +88,7 @@ class ProfileForm:
         hidden = {*self.parts, "name", "metadata"}
         return {name: value for name, value in self.stored.items() if name not in hidden and value}
 
-    def changed(self) -> JsonObject:
+    def changed(self, today: date) -> JsonObject:
         """Return the fields that the user has changed on the page, as a sync sends them.
 
         Raises:
@@ -102,7 +103,7 @@ class ProfileForm:
             except ServiceError as error:
                 problems += problems_in(error)
         try:
-            body = profiles.check(body)
+            body = profiles.check_values(body, today)
         except ServiceError as error:
             problems += problems_in(error)
         if not problems and not self.is_sure:

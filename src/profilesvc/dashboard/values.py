@@ -42,6 +42,7 @@ _FIELDS = Words(
         "serviceArea.businessType": N_("Where customers are served"),
         "serviceArea.places.placeInfos": N_("Areas served"),
         "openInfo.status": N_("Open or closed"),
+        "openInfo.openingDate": N_("Opened"),
         "openInfo.openingDate.year": N_("Opened: year"),
         "openInfo.openingDate.month": N_("Opened: month"),
         "openInfo.openingDate.day": N_("Opened: day"),

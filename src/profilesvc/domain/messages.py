@@ -8,6 +8,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from profilesvc.contract.json import JsonObject
+from profilesvc.contract.provider import limits
 from profilesvc.contract.provider.format import OUTPUT_ONLY, Int64, Message, Writable
 from profilesvc.contract.provider.location import (
     BusinessHours,
@@ -43,15 +44,15 @@ _REQUIRED: dict[type[Message], tuple[str, ...]] = {
 _MOST: dict[type[Message], dict[str, int]] = {
     LocalPost: {"media": 10},
     WeeklyOccurrencePattern: {"daysOfWeek": 7},
-    PhoneNumbers: {"additionalPhones": 2},
-    PostalAddress: {"addressLines": 5, "recipients": 10},
-    Categories: {"additionalCategories": 9},
-    Places: {"placeInfos": 20},
+    PhoneNumbers: {"additionalPhones": limits.ADDITIONAL_PHONES},
+    PostalAddress: {"addressLines": limits.ADDRESS_LINES, "recipients": 10},
+    Categories: {"additionalCategories": limits.ADDITIONAL_CATEGORIES},
+    Places: {"placeInfos": limits.PLACES},
     BusinessHours: {"periods": 100},
     MoreHours: {"periods": 100},
     SpecialHours: {"specialHourPeriods": 1_000},
     RelationshipData: {"childrenLocations": 1_000},
-    Location: {"labels": 10, "moreHours": 50, "serviceItems": 1_000},
+    Location: {"labels": limits.LABELS, "moreHours": 50, "serviceItems": 1_000},
 }
 _UNUSABLE = ("GET_OFFER", "VIDEO")  # in the provider's format, but rejected in a post
 

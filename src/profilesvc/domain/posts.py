@@ -1,31 +1,39 @@
 """The rules for creating and changing local posts, and the fields that are sent to the provider.
 
 Only rules that the provider certainly enforces are checked, because others would diverge from the provider's (D-75).
+The strict emulator applies them too.
 """
 
-import unicodedata
 from collections.abc import Iterator
 from datetime import date
-from urllib.parse import urlsplit
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.post import LocalPost
 from profilesvc.domain.errors import Problem, invalid_many
+from profilesvc.domain.location_rules import WEB_ADDRESS
 from profilesvc.domain.messages import access_of, parse, without_nulls, without_read_only
+from profilesvc.domain.provider_values import is_web_address
 
 UPDATABLE = ("summary", "callToAction", "event", "offer", "scheduledTime", "languageCode", "topicType", "alertType")
 _TOPICS = ("STANDARD", "EVENT", "OFFER", "ALERT")
 _ACTIONS = ("BOOK", "ORDER", "SHOP", "LEARN_MORE", "SIGN_UP", "CALL")
 _PATTERNS = ("dailyPattern", "weeklyPattern", "monthlyPattern")
-_WEB_ADDRESS = "must be an http or https address without user info"
+# The kinds of posts that a field is for. The others do not accept it: an offer, for example, has a button of its own.
+_KINDS = {
+    "event": ("EVENT", "OFFER"),
+    "offer": ("OFFER",),
+    "callToAction": ("STANDARD", "EVENT", "ALERT"),
+    "alertType": ("ALERT",),
+    "media": ("STANDARD", "EVENT", "OFFER"),
+}
+_UNSET = "ALERT_TYPE_UNSPECIFIED"
 _READ_ONLY = tuple(name for name, field in LocalPost.model_fields.items() if access_of(field) is not None)
 
 
 def check_create(body: JsonObject) -> JsonObject:
     """Return the post to send to the provider, with its topic filled in.
 
-    Read-only fields are ignored, so that a post can be sent back as it was read; null is the same as absent. The
-    provider rejects a `callToAction` on an OFFER and a `url` on CALL, so neither is sent.
+    Read-only fields are ignored, so that a post can be sent back as it was read; null is the same as absent.
 
     Raises:
         ServiceError: VALIDATION_ERROR that names every invalid field.
@@ -42,8 +50,8 @@ def check_patch(existing: JsonObject | None, body: JsonObject) -> tuple[JsonObje
     """Return the fields to send to the provider and the update mask, top-level names in the request's order.
 
     `existing` is the post at the provider; the rules for creation apply to the result. A null field is cleared: it is
-    in the mask and not in the body. The mask can be empty, because a `callToAction` on an OFFER is not sent. If there
-    is no such post, only the rules that do not depend on it apply, and the mask is empty.
+    in the mask and not in the body. If there is no such post, only the rules that do not depend on it apply, and the
+    mask is empty.
 
     Raises:
         ServiceError: VALIDATION_ERROR that names every invalid field.
@@ -55,8 +63,7 @@ def check_patch(existing: JsonObject | None, body: JsonObject) -> tuple[JsonObje
         problems.append(("body", "topicType", "cannot be cleared"))
     if not changes and not problems:
         problems.append(("body", "", f"must have at least one of {', '.join(UPDATABLE)}"))
-    checked = {name: existing[name] for name in UPDATABLE if name in existing} if existing else {}
-    result = without_nulls({**checked, **changes})
+    result = without_nulls({**_stored(existing or {}), **changes})
     problems += _further_problems(result, problems, is_whole=existing is not None)
     if problems:
         raise invalid_many(problems)
@@ -78,15 +85,22 @@ def _read(body: JsonObject) -> tuple[JsonObject, list[Problem]]:
 def _to_send(post: JsonObject) -> JsonObject:
     """Return a valid post in the form that the provider accepts."""
     sent = dict(post)
-    if sent["topicType"] == "OFFER":
-        sent.pop("callToAction", None)
-    elif sent.get("callToAction", {}).get("actionType") == "CALL":
-        sent["callToAction"] = {"actionType": "CALL"}
-    if sent["topicType"] == "ALERT" and sent.get("alertType") in (None, "ALERT_TYPE_UNSPECIFIED"):
+    if sent["topicType"] == "ALERT" and sent.get("alertType") in (None, _UNSET):
         sent["alertType"] = "COVID_19"
     if "media" in sent:
         sent["media"] = [{"mediaFormat": "PHOTO", **item} for item in sent["media"]]
     return sent
+
+
+def _stored(existing: JsonObject) -> JsonObject:
+    """Return the fields of a post at the provider that can change, without what the provider itself ignores in them."""
+    kept = {name: existing[name] for name in UPDATABLE if name in existing}
+    action = kept.get("callToAction")
+    if kept.get("topicType") == "OFFER":
+        kept.pop("callToAction", None)
+    elif isinstance(action, dict) and action.get("actionType") == "CALL":
+        kept["callToAction"] = {"actionType": "CALL"}
+    return kept
 
 
 def _has_problem(problems: list[Problem], field: str) -> bool:
@@ -96,12 +110,23 @@ def _has_problem(problems: list[Problem], field: str) -> bool:
 
 def _further_problems(post: JsonObject, reported: list[Problem], *, is_whole: bool = True) -> list[Problem]:
     """Return the violations of rules by fields without a problem. A whole post without a topic becomes STANDARD."""
-    violations: list[tuple[str, str]] = []
-    if is_whole and not _has_problem(reported, "topicType"):  # the rules depend on a valid topic
+    has_topic = is_whole and not _has_problem(reported, "topicType")
+    if has_topic:
         post.setdefault("topicType", "STANDARD")
-        violations += _topic(post)
-    violations += [*_call_to_action(post), *_event(post), *_offer(post), *_media(post)]
-    return [("body", field, problem) for field, problem in violations if not _has_problem(reported, field)]
+    found = violations(post, has_topic=has_topic)
+    return [("body", field, problem) for field, problem in found if not _has_problem(reported, field)]
+
+
+def violations(post: JsonObject, *, has_topic: bool = True) -> Iterator[tuple[str, str]]:
+    """Yield the fields of a post that violate a rule, with the rule. Their types must be valid.
+
+    Without a valid topic, only the rules that do not depend on it apply.
+    """
+    of_topic = list(_topic(post)) if has_topic else []
+    yield from of_topic
+    refused = {field for field, _ in of_topic}
+    for part in (_call_to_action, _event, _offer, _media):
+        yield from (one for one in part(post) if one[0].partition(".")[0] not in refused)
 
 
 def _topic(post: JsonObject) -> Iterator[tuple[str, str]]:
@@ -110,10 +135,10 @@ def _topic(post: JsonObject) -> Iterator[tuple[str, str]]:
         yield "topicType", f"must be one of {', '.join(_TOPICS)}"
     if topic == "STANDARD" and not post.get("summary", "").strip():
         yield "summary", "is required for a STANDARD post"
-    if "event" in post and topic not in ("EVENT", "OFFER"):
-        yield "event", "is for EVENT and OFFER posts only"
-    if "offer" in post and topic != "OFFER":
-        yield "offer", "is for OFFER posts only"
+    for field, kinds in _KINDS.items():
+        if topic in _TOPICS and topic not in kinds and post.get(field) not in (None, [], _UNSET):
+            others = f"{', '.join(kinds[:-1])} and " if kinds[1:] else ""
+            yield field, f"is for {others}{kinds[-1]} posts only"
 
 
 def _call_to_action(post: JsonObject) -> Iterator[tuple[str, str]]:
@@ -122,8 +147,10 @@ def _call_to_action(post: JsonObject) -> Iterator[tuple[str, str]]:
     action, url = post["callToAction"].get("actionType"), post["callToAction"].get("url")
     if action not in _ACTIONS:
         yield "callToAction.actionType", f"must be one of {', '.join(_ACTIONS)}"
-    elif action != "CALL" and not _is_web_address(url):
-        yield "callToAction.url", _WEB_ADDRESS if url else f"is required for {action}"
+    elif action == "CALL" and url is not None:
+        yield "callToAction.url", "is not for CALL, which uses the phone number of the profile"
+    elif action != "CALL" and not is_web_address(url):
+        yield "callToAction.url", WEB_ADDRESS if url else f"is required for {action}"
 
 
 def _event(post: JsonObject) -> Iterator[tuple[str, str]]:
@@ -152,25 +179,16 @@ def _schedule(schedule: JsonObject) -> Iterator[tuple[str, str]]:
 
 def _offer(post: JsonObject) -> Iterator[tuple[str, str]]:
     url = post.get("offer", {}).get("redeemOnlineUrl")
-    if url is not None and not _is_web_address(url):
-        yield "offer.redeemOnlineUrl", _WEB_ADDRESS
+    if url is not None and not is_web_address(url):
+        yield "offer.redeemOnlineUrl", WEB_ADDRESS
 
 
 def _media(post: JsonObject) -> Iterator[tuple[str, str]]:
     for index, item in enumerate(post.get("media", [])):
         if item.get("mediaFormat", "PHOTO") != "PHOTO":
             yield f"media.{index}.mediaFormat", "must be PHOTO: a post cannot have other media"
-        if not _is_web_address(item.get("sourceUrl")):
-            yield f"media.{index}.sourceUrl", _WEB_ADDRESS if item.get("sourceUrl") else "is required"
-
-
-def _is_web_address(url: str | None) -> bool:
-    """Return whether a string is http(s)://host…, without user info, spaces, backslashes or control characters."""
-    if not url or any(char == "\\" or unicodedata.category(char)[0] in "CZ" for char in url):
-        return False
-    try:
-        parts = urlsplit(url)
-        _ = parts.port  # raises ValueError for an invalid port
-    except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
+        if not is_web_address(item.get("sourceUrl")):
+            yield f"media.{index}.sourceUrl", WEB_ADDRESS if item.get("sourceUrl") else "is required"
+        for field in ("dataRef", "locationAssociation"):
+            if item.get(field) is not None:
+                yield f"media.{index}.{field}", "is not for the photo of a post"

@@ -5,13 +5,14 @@ null, or an empty message. null clears a field. An empty message has no effect, 
 """
 
 from dataclasses import dataclass
+from datetime import date
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.format import Message, Writable
 from profilesvc.contract.provider.location import Location
 from profilesvc.contract.sync import FilterReason
-from profilesvc.domain.errors import invalid, invalid_many
-from profilesvc.domain.hours import faults
+from profilesvc.domain import location_rules
+from profilesvc.domain.errors import Problem, ServiceError, invalid, invalid_many, problems_in
 from profilesvc.domain.messages import (
     access_of,
     annotation_at,
@@ -78,15 +79,44 @@ def check(sendable: JsonObject) -> JsonObject:
         ServiceError: VALIDATION_ERROR that names every invalid field.
     """
     document, problems = parse(Location, without_read_only(Location, sendable))
-    reported = [field for _, field, _ in problems]
-    problems += [("body", one.field, one.problem) for one in faults(document) if not _is_reported(one.field, reported)]
     if problems:
         raise invalid_many(problems)
     return document
 
 
-def _is_reported(field: str, reported: list[str]) -> bool:
-    return any(f"{other}.".startswith(f"{field}.") or f"{field}.".startswith(f"{other}.") for other in reported)
+def check_values(sendable: JsonObject, today: date, known: JsonObject | None = None) -> JsonObject:
+    """Return the result of `check`, after the rules of the provider's documentation for its values (D-124).
+
+    They do not apply to leaves that agree with the `known` profile, because those are not sent.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR that names every invalid field.
+    """
+    problems: list[Problem] = []
+    try:
+        document = check(sendable)
+    except ServiceError as error:
+        problems = problems_in(error)
+        document, _ = parse(Location, without_read_only(Location, sendable))
+    sent = [f"{path}." for path, value in leaves(document) if known is None or not _agrees(path, value, known)]
+    for problem in location_rules.problems(document, today, problems):
+        field = f"{problem[1]}."
+        if any(field.startswith(path) or path.startswith(field) for path in sent):
+            problems.append(problem)
+    if problems:
+        raise invalid_many(problems)
+    return document
+
+
+def require_complete(patch: Patch) -> None:
+    """Require the fields that the provider requires of each message of an update, which is sent whole.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR that names every missing field.
+    """
+    missing = [("body", one.path, one.fault.problem) for one in location_rules.incomplete(patch.body)]
+    if missing:
+        raise invalid_many(missing)
 
 
 def merge(base: JsonObject, update: JsonObject) -> JsonObject:
@@ -224,6 +254,6 @@ def masked(target: JsonObject, mask: list[str]) -> JsonObject:
     for path in mask:
         top, _, nested = path.partition(".")
         value = at(target, path)
-        if value is not None:
+        if value not in (None, {}):  # a message without a field is cleared
             body[top] = {**body.get(top, {}), nested: value} if nested else value
     return body

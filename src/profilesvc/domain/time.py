@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Protocol
 
 from profilesvc.contract.common import parse_timestamp
@@ -97,6 +97,11 @@ def instant_of(field: str, text: str, example: str) -> int:
         return parse_iso(text)
     except ValueError:
         raise invalid("body", field, f"must be an RFC 3339 time such as {example}") from None
+
+
+def day_of(instant: int) -> date:
+    """Return the day of an instant in UTC."""
+    return (_UTC_EPOCH + timedelta(milliseconds=instant)).date()
 
 
 def month_start(instant: int, months_later: int = 0) -> int:

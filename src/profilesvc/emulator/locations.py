@@ -135,7 +135,7 @@ async def patch_location(location: str) -> JsonObject:
         before = json.loads(row.document)
         check_service_area(before, mask, strict=strict)
         after = applied(before, body, mask)
-        check_location(before, after, strict=strict)
+        check_location(before, after, mask, strict=strict)
         if query.get("validateOnly") == "true":
             return {}
         await count_edit(row.name)

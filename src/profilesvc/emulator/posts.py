@@ -14,7 +14,7 @@ from profilesvc.domain.time import iso, parse_iso
 from profilesvc.emulator.errors import bad_request
 from profilesvc.emulator.locations import find_in_account
 from profilesvc.emulator.masks import applied, update_mask
-from profilesvc.emulator.rules import check_post
+from profilesvc.emulator.rules import check_post, check_takes_posts
 from profilesvc.emulator.state import count_edit, emulator, now, switches
 from profilesvc.emulator.store import dump, find
 from profilesvc.emulator.tables import EmulatorPostRow
@@ -50,8 +50,10 @@ def _submit(row: EmulatorPostRow, document: JsonObject) -> None:
         row.verdict = "REJECTED"
 
 
-async def _require_parent(session: AsyncSession, account: str, location: str) -> str:
+async def _require_parent(session: AsyncSession, account: str, location: str, *, writes: bool = False) -> str:
     row = await find_in_account(session, account, location)
+    if writes and switches().strict:
+        check_takes_posts(json.loads(row.document))
     return f"{row.account}/{row.name}"
 
 
@@ -90,7 +92,7 @@ async def create_post(account: str, location: str) -> JsonObject:
     body = await read_message(LocalPost, "local_post")
     document = _writable(LocalPost, body)
     async with emulator().store.write() as session:
-        parent = await _require_parent(session, account, location)
+        parent = await _require_parent(session, account, location, writes=True)
         check_post(document, strict=switches().strict)
         await count_edit(f"locations/{location}")
         name = await _free_name(session, parent)

@@ -4,22 +4,26 @@ import re
 from urllib.parse import urlsplit
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.domain.hours import faults
+from profilesvc.domain import location_rules, posts
+from profilesvc.domain.time import day_of
 from profilesvc.emulator.errors import (
+    INVALID,
+    INVALID_VALUE,
     MISSING_VALUE,
     PHOTO_FETCH_FAILED,
     UNSUPPORTED,
     ApiError,
     bad_request,
     business,
+    error_info,
     post_error,
     snake,
 )
 from profilesvc.emulator.masks import Path
+from profilesvc.emulator.state import now
 
-_URL = re.compile(r"https?://|www\.", re.IGNORECASE)
+_POSITION = re.compile(r"\.(\d+)")
 _SCHEDULE = {"startDate", "startTime", "endDate", "endTime"}
-_MAX_DESCRIPTION, _MAX_PLACES = 750, 20
 CUSTOMERS_ONLY, HYBRID = "CUSTOMER_LOCATION_ONLY", "CUSTOMER_AND_BUSINESS_LOCATION"
 
 
@@ -63,15 +67,31 @@ def settled(after: JsonObject, mask: list[Path]) -> JsonObject:
     return after
 
 
-def check_location(before: JsonObject, after: JsonObject, *, strict: bool) -> None:
-    """Reject an update whose result violates a rule."""
+def check_location(before: JsonObject, after: JsonObject, mask: list[Path], *, strict: bool) -> None:
+    """Reject an update whose result violates a rule. Only the masked fields are checked against the documentation."""
     if not after.get("title"):
         raise bad_request("title", "Field is required")
     address = after.get("storefrontAddress")
     if address is not None and not address.get("regionCode"):
         raise bad_request("storefront_address.region_code", "Field is required")
     if strict:
+        _check_documented(after, mask)
         _check_location_strictly(before, after)
+
+
+def _check_documented(after: JsonObject, mask: list[Path]) -> None:
+    """Apply the rules of the documentation, which the service applies too, to the fields that an update changes."""
+    found = [*location_rules.violations(after, day_of(now())), *location_rules.incomplete(after)]
+    for path, fault in found:
+        names = tuple(name for name in path.split(".") if not name.isdecimal())
+        if not any(names[: len(masked)] == masked for masked in mask):
+            continue
+        field = ".".join(snake(name) for name in names)
+        if fault is location_rules.REQUIRED:
+            raise bad_request(field, "Field is required")
+        if not fault.reason:
+            raise bad_request(field, f"Value {fault.problem}")
+        raise business(fault.reason, field_mask=field, **fault.metadata)
 
 
 def _check_location_strictly(before: JsonObject, after: JsonObject) -> None:
@@ -79,28 +99,19 @@ def _check_location_strictly(before: JsonObject, after: JsonObject) -> None:
     has_storefront = after.get("serviceArea", {}).get("businessType") != CUSTOMERS_ONLY
     if old_region and has_storefront and "storefrontAddress" not in after:
         raise business("ADDRESS_REMOVAL_NOT_ALLOWED", field_mask="storefront_address")
-    if old_region and after.get("storefrontAddress", {}).get("regionCode", old_region) != old_region:
+    region = after.get("storefrontAddress", {}).get("regionCode", old_region)
+    if old_region and region.upper() != old_region.upper():
         raise business("ADDRESS_EDIT_CHANGES_COUNTRY", field_mask="storefront_address.region_code")
     if after.get("latlng") != before.get("latlng"):
         raise business("LAT_LNG_UPDATES_NOT_PERMITTED", field_mask="latlng")
-    description = after.get("profile", {}).get("description", "")
-    if _URL.search(description):
-        raise business("PROFILE_DESCRIPTION_CONTAINS_URL", field_mask="profile.description")
-    if len(description) > _MAX_DESCRIPTION:
-        raise business("STRING_TOO_LONG", field_mask="profile.description", max_length=str(_MAX_DESCRIPTION))
     if "specialHours" in after and "regularHours" not in after:
         raise business("SPECIAL_HOURS_SET_WITHOUT_REGULAR_HOURS", field_mask="special_hours")
-    _check_hours(before, after)
-    if len(after.get("serviceArea", {}).get("places", {}).get("placeInfos", [])) > _MAX_PLACES:
-        raise business("TOO_MANY_ENTRIES", field_mask="service_area.places", max_count=str(_MAX_PLACES))
 
 
-def _check_hours(before: JsonObject, after: JsonObject) -> None:
-    """Check the hours that change. Those that are stored already do not block the edit of another field."""
-    changed = {name: value for name, value in after.items() if before.get(name) != value}
-    for fault in faults(changed):
-        names = [snake(part) for part in fault.field.split(".") if not part.isdecimal()]
-        raise business(fault.reason, field_mask=".".join(names))
+def check_takes_posts(location: JsonObject) -> None:
+    """Reject a new post at a location that takes none. The provider leaves the flag out of most profiles."""
+    if location.get("metadata", {}).get("canOperateLocalPost") is False:
+        raise ApiError(400, INVALID, error_info("LOCATION_DISABLED_FOR_LOCAL_POST_API", "mybusiness.googleapis.com"))
 
 
 def check_post(post: JsonObject, *, strict: bool) -> None:
@@ -108,30 +119,33 @@ def check_post(post: JsonObject, *, strict: bool) -> None:
     if "topicType" not in post:
         raise post_error(MISSING_VALUE, "topic_type", "Topic type is required for post creation.")
     for index, item in enumerate(post.get("media", [])):
-        _check_media(item, f"media[{index}]", strict=strict)
+        _check_photo(item, f"media[{index}]")
     if not strict:
         return
     topic = post["topicType"]
     if topic == "ALERT":
         raise post_error(UNSUPPORTED, "topic_type", "Operation is not supported for this account.")
-    if topic == "STANDARD" and not post.get("summary"):
-        raise post_error(MISSING_VALUE, "summary", "Summary is required.")
     if topic in ("EVENT", "OFFER"):
         _check_event(post.get("event", {}))
-    _check_extras(post, topic)
+    for index, item in enumerate(post.get("media", [])):
+        if "mediaFormat" not in item:
+            raise post_error(MISSING_VALUE, f"media[{index}].media_format", "Field is required.")
+    for path, problem in posts.violations(post):
+        raise post_error(_code(problem), _POSITION.sub(r"[\1]", snake(path)), f"Value {problem}.")
 
 
-def _check_media(item: JsonObject, field: str, *, strict: bool) -> None:
-    """Check photos by their URL. A host under .invalid simulates a photo that cannot be fetched."""
+def _code(problem: str) -> int:
+    if problem.startswith("is required"):
+        return MISSING_VALUE
+    return UNSUPPORTED if problem.startswith(("is for", "is not for")) else INVALID_VALUE
+
+
+def _check_photo(item: JsonObject, field: str) -> None:
+    """Check a photo by its URL. A host under .invalid simulates a photo that cannot be fetched."""
     if item.get("mediaFormat") == "VIDEO":
         raise ApiError(500, "Internal error encountered.")
     if host_of(item.get("sourceUrl", "")).endswith(".invalid"):
         raise post_error(PHOTO_FETCH_FAILED, f"{field}.source_url", "Photo could not be fetched.")
-    for name in ("mediaFormat", "sourceUrl"):
-        if strict and name not in item:
-            raise post_error(MISSING_VALUE, f"{field}.{snake(name)}", "Field is required.")
-    if strict and "locationAssociation" in item:
-        raise post_error(UNSUPPORTED, f"{field}.location_association", "Must not be set for post media.")
 
 
 def _check_event(event: JsonObject) -> None:
@@ -141,20 +155,3 @@ def _check_event(event: JsonObject) -> None:
         raise post_error(MISSING_VALUE, "event.title", "Event title is required.")
     if missing := sorted(_SCHEDULE - set(event.get("schedule", {}))):
         raise post_error(MISSING_VALUE, "event.schedule", f"Event schedule lacks {missing[0]}.")
-
-
-def _check_extras(post: JsonObject, topic: str) -> None:
-    if topic == "STANDARD" and "event" in post:
-        raise post_error(UNSUPPORTED, "event", "Event must not be set for this topic type.")
-    if topic != "OFFER" and "offer" in post:
-        raise post_error(UNSUPPORTED, "offer", "Offer must not be set for this topic type.")
-    action = post.get("callToAction")
-    if action is None:
-        return
-    if topic == "OFFER":
-        raise post_error(UNSUPPORTED, "call_to_action", "Call to action must not be set for an offer.")
-    is_call = action.get("actionType") == "CALL"
-    if is_call and "url" in action:
-        raise post_error(UNSUPPORTED, "call_to_action.url", "URL must not be set for CALL.")
-    if not is_call and "url" not in action:
-        raise post_error(MISSING_VALUE, "call_to_action.url", "URL is required for this action.")

@@ -89,7 +89,7 @@ def _keys(examples: Examples, owner: httpx.Client) -> JsonObject:
     examples.ok("list_businesses", "The businesses of a user", owner)
     domains = {"primary_domain": "harbour.example", "allowed_domains": ["www.harbour.example"]}
     key: JsonObject = examples.ok("create_key", "A key for a website", owner, {**body, **domains})
-    limited = {"name": "Reports", "permissions": ["business.read"], "expires_at": "2026-07-01T00:00:00Z"}
+    limited = {"name": "Reports", "permissions": ["business.read"], "expires_at": "2099-07-01T00:00:00Z"}
     examples.ok("create_key", "A key that only reads and expires", owner, {**body, **limited})
     examples.ok("list_keys", "The newest key of two", owner, limit=1)
     examples.fails("create_key", "A name without characters", owner, {**body, "name": " ", "business_id": "10"})

@@ -179,6 +179,13 @@ class Provider(Protocol):
     async def patch_location(self, name: str, body: JsonObject, update_mask: list[str]) -> JsonObject:
         """Change the fields in the mask. Return the location from the provider's response."""
 
+    async def validate_location(self, name: str, body: JsonObject, update_mask: list[str]) -> None:
+        """Ask whether `patch_location` would be accepted, and change nothing. It does not count as an edit.
+
+        Raises:
+            ProviderError: As of `patch_location`.
+        """
+
     async def verification(self, name: str) -> Verification:
         """Return VoiceOfMerchantState and the verifications of a location."""
 

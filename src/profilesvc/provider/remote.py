@@ -7,7 +7,7 @@ from profilesvc.contract.common import LOCATION_ID
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.location import Location
 from profilesvc.provider.port import ConsentHost, Login, ProviderError, QuotaStanding, Verification
-from profilesvc.provider.transport import IMPORT, LIST, WRITE, Api, Params, Request, Transport, objects_of
+from profilesvc.provider.transport import IMPORT, LIST, READ, WRITE, Api, Params, Request, Transport, objects_of
 
 READ_MASK = ",".join(Location.model_fields)
 _ACCOUNT = re.compile(r"accounts/[A-Za-z0-9_-]{1,64}", re.ASCII)
@@ -76,6 +76,12 @@ class RemoteProvider:
         params = {"updateMask": ",".join(update_mask)}
         request = Request("patch_location", _INFORMATION, "PATCH", f"/v1/{quote(name)}", WRITE, params, body, name)
         return await self._transport.call(request)
+
+    async def validate_location(self, name: str, body: JsonObject, update_mask: list[str]) -> None:
+        """Ask whether a patch would be accepted. The response is empty or the location, and says nothing more."""
+        params = {"updateMask": ",".join(update_mask), "validateOnly": "true"}
+        path = f"/v1/{quote(name)}"
+        await self._transport.call(Request("validate_location", _INFORMATION, "PATCH", path, READ, params, body))
 
     async def verification(self, name: str) -> Verification:
         """Return VoiceOfMerchantState and the verifications, oldest first."""

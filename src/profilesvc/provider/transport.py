@@ -63,9 +63,14 @@ class Request:
         return found[0] if found else ""
 
     @property
+    def has_no_effect(self) -> bool:
+        """Whether it reads, or only validates an update."""
+        return self.method == "GET" or self.params.get("validateOnly") == "true"
+
+    @property
     def is_update(self) -> bool:
         """Whether it counts towards the limit of updates of locations per day."""
-        return self.api == "information" and self.method == "PATCH"
+        return self.api == "information" and self.method == "PATCH" and not self.has_no_effect
 
 
 @dataclass(slots=True)
@@ -155,7 +160,7 @@ class Transport:
             async with self._operation(request) as operation:
                 return await self._with_retries(request, operation.deadline)
         except ProviderError as error:
-            error.is_read = request.method == "GET"
+            error.is_read = request.has_no_effect
             raise
 
     async def pages(self, request: Request, name: str) -> list[JsonObject]:

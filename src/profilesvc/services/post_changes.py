@@ -31,8 +31,6 @@ async def change(services: Services, location: AllowedLocation, post_id: str, bo
     require_plan(location, "posts")
     if existing is None:
         raise missing("post")
-    if not mask:
-        return Rendered(existing.encode())
     now = services.clock.now()
     try:
         remote = await provider_at(services, location)

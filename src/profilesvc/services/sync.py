@@ -17,14 +17,14 @@ from profilesvc.contract.sync import SyncHistory, SyncHistoryEntry, SyncHistoryQ
 from profilesvc.domain import profiles
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.sync_ids import new_sync_id
-from profilesvc.domain.time import iso
+from profilesvc.domain.time import day_of, iso
 from profilesvc.domain.updates import has_flag
 from profilesvc.provider.port import ProviderError
 from profilesvc.services import drift, events, idempotency
 from profilesvc.services.access import missing, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey
-from profilesvc.services.locations import store_verification, title_of
+from profilesvc.services.locations import load, store_verification, title_of
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.services.provider_logins import provider_at
 from profilesvc.storage import sync
@@ -133,7 +133,7 @@ async def run(
         ServiceError: VALIDATION_ERROR, PLAN_RESTRICTION, RATE_LIMITED, CONFLICT, LOCATION_NOT_VERIFIED, SYNC_DISABLED,
             PROVIDER_API_ERROR, in this order.
     """
-    push, lease = checked(location, body), Lease(services, location)
+    push, lease = await checked(services, location, body), Lease(services, location)
 
     async def push_once(claim: Claim | None) -> Rendered:
         require_plan(location, "sync")
@@ -144,7 +144,7 @@ async def run(
     return await idempotency.run_once(services, caller, ("sync", location), key, push_once, lease)
 
 
-def checked(location: AllowedLocation, body: JsonObject) -> Push:
+async def checked(services: Services, location: AllowedLocation, body: JsonObject) -> Push:
     """Split the body into the part that may be sent, which is checked, and the part that is dropped (D-81).
 
     Raises:
@@ -153,7 +153,24 @@ def checked(location: AllowedLocation, body: JsonObject) -> Push:
     if not body:
         raise invalid("body", "", "must have at least one field")
     sendable, filtered = profiles.split(body, location.plan.syncable)
-    return Push(body, profiles.check(sendable), filtered)
+    today = day_of(services.clock.now())
+    try:
+        values = profiles.check_values(sendable, today)
+    except ServiceError:  # values that the provider already has are no mistake of the caller
+        known = json.loads((await load(services, location)).profile or "{}")
+        values = profiles.check_values(sendable, today, known)
+    return Push(body, values, filtered)
+
+
+def planned(current: JsonObject, push: Push) -> profiles.Patch:
+    """Return the patch of a push, whose messages have the fields that the provider requires.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR.
+    """
+    patch = profiles.plan_patch(current, push.sendable)
+    profiles.require_complete(patch)
+    return patch
 
 
 def require_syncable(row: LocationState) -> LocationState:
@@ -179,7 +196,7 @@ async def _push(
             current = await remote.location(location.name)
             await drift.note(services, location, row, current, services.clock.now(), lease.holder)
             await require_verified(services, location, current)
-            patch = profiles.plan_patch(current, push.sendable)
+            patch = planned(current, push)
             after = await remote.patch_location(row.name, patch.body, patch.mask) if patch.mask else current
         except ProviderError as error:
             lease.failed = push

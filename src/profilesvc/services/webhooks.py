@@ -226,8 +226,9 @@ async def recover(services: Services, caller: Caller, webhook_id: str, body: Web
     """
     number, now = _number(webhook_id), services.clock.now()
     since = instant_of("since", body.since, "2026-01-02T03:04:05Z")
-    if not now - events.KEPT <= since <= now:
-        raise invalid("body", "since", "must be a time within the last 30 days")
+    if since > now:
+        raise invalid("body", "since", "must not be in the future")
+    since = max(since, now - events.KEPT)
     async with services.storage.write() as session:
         channel = await _enabled(session, caller, number)
         queued = await deliveries.add_since(session, channel, since, now)

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from profilesvc.contract.common import STORABLE, Int32
+from profilesvc.contract.provider import limits
 from profilesvc.contract.provider.format import (
     IMMUTABLE,
     OUTPUT_ONLY,
@@ -268,7 +269,7 @@ class Location(OpenMessage):
     regularHours: BusinessHours | None = None
     specialHours: SpecialHours | None = None
     serviceArea: ServiceAreaBusiness | None = None
-    labels: list[Annotated[str, Field(min_length=1, max_length=255), STORABLE]] | None = None
+    labels: list[Annotated[str, Field(min_length=1, max_length=limits.LABEL), STORABLE]] | None = None
     adWordsLocationExtensions: AdWordsLocationExtensions | None = None
     latlng: LatLng | None = None
     openInfo: OpenInfo | None = None

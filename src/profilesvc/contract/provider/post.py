@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from profilesvc.contract.common import STORABLE, Int32
+from profilesvc.contract.provider import limits
 from profilesvc.contract.provider.format import OUTPUT_ONLY, Int64, Message, ShortText, String, Timestamp, Uri
 from profilesvc.contract.provider.location import Date, DayOfWeek, TimeOfDay
 
@@ -78,7 +79,9 @@ class RecurrenceInfo(Message):
 class LocalPostEvent(Message):
     """An event's title (58 characters) and schedule."""
 
-    title: Annotated[str, Field(max_length=58, json_schema_extra={"minLength": 1}), STORABLE] | None = None
+    title: Annotated[str, Field(max_length=limits.EVENT_TITLE, json_schema_extra={"minLength": 1}), STORABLE] | None = (
+        None
+    )
     schedule: TimeInterval | None = None
     recurrenceInfo: RecurrenceInfo | None = None
     recurringInstanceTime: Annotated[Timestamp | None, OUTPUT_ONLY] = None
@@ -149,7 +152,7 @@ class LocalPost(Message):
 
     name: Annotated[String | None, OUTPUT_ONLY] = None
     languageCode: Annotated[str, Field(max_length=35), STORABLE] | None = None
-    summary: Annotated[str, Field(max_length=1500), STORABLE] | None = None
+    summary: Annotated[str, Field(max_length=limits.SUMMARY), STORABLE] | None = None
     topicType: TopicType | None = None
     callToAction: CallToAction | None = None
     event: LocalPostEvent | None = None
