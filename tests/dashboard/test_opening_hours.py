@@ -106,4 +106,7 @@ async def test_stored_hours_that_overlap_can_be_corrected() -> None:
     assert form.changed(date(2026, 1, 2)) == {"title": "Pier"}
     form = ProfileForm(stored, None)
     form.fill({**form.edit.digests(), **form.inputs, "moreHours-DELIVERY-MONDAY": "9-12, 12-17"})
-    assert [one["openTime"] for one in form.changed(date(2026, 1, 2))["moreHours"][0]["periods"]] == [{"hours": 9}, {"hours": 12}]
+    assert [one["openTime"] for one in form.changed(date(2026, 1, 2))["moreHours"][0]["periods"]] == [
+        {"hours": 9},
+        {"hours": 12},
+    ]
