@@ -72,7 +72,7 @@ def _store_code(code: str, _: _Facts) -> Fault | None:
     if code != code.strip():
         return Fault("must not start or end with a space", "INVALID_CHARACTERS", {"invalid_characters": " "})
     if found := next((char for char in "<>" if char in code), ""):
-        return Fault("must not contain < or >", "INVALID_CHARACTERS", {"invalid_characters": found})
+        return Fault("must not contain angle brackets", "INVALID_CHARACTERS", {"invalid_characters": found})
     if has_link(code):
         return Fault("must not contain a link", "INVALID_CHARACTERS")
     return _at_most(limits.STORE_CODE) if len(code) > limits.STORE_CODE else None
