@@ -11,6 +11,7 @@ from profilesvc.contract.provider.format import Message, Writable
 from profilesvc.contract.provider.location import Location
 from profilesvc.contract.sync import FilterReason
 from profilesvc.domain.errors import invalid, invalid_many
+from profilesvc.domain.hours import faults
 from profilesvc.domain.messages import (
     access_of,
     annotation_at,
@@ -77,9 +78,15 @@ def check(sendable: JsonObject) -> JsonObject:
         ServiceError: VALIDATION_ERROR that names every invalid field.
     """
     document, problems = parse(Location, without_read_only(Location, sendable))
+    reported = [field for _, field, _ in problems]
+    problems += [("body", one.field, one.problem) for one in faults(document) if not _is_reported(one.field, reported)]
     if problems:
         raise invalid_many(problems)
     return document
+
+
+def _is_reported(field: str, reported: list[str]) -> bool:
+    return any(f"{other}.".startswith(f"{field}.") or f"{field}.".startswith(f"{other}.") for other in reported)
 
 
 def merge(base: JsonObject, update: JsonObject) -> JsonObject:

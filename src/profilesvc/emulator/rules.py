@@ -4,6 +4,7 @@ import re
 from urllib.parse import urlsplit
 
 from profilesvc.contract.json import JsonObject
+from profilesvc.domain.hours import faults
 from profilesvc.emulator.errors import (
     MISSING_VALUE,
     PHOTO_FETCH_FAILED,
@@ -89,8 +90,17 @@ def _check_location_strictly(before: JsonObject, after: JsonObject) -> None:
         raise business("STRING_TOO_LONG", field_mask="profile.description", max_length=str(_MAX_DESCRIPTION))
     if "specialHours" in after and "regularHours" not in after:
         raise business("SPECIAL_HOURS_SET_WITHOUT_REGULAR_HOURS", field_mask="special_hours")
+    _check_hours(before, after)
     if len(after.get("serviceArea", {}).get("places", {}).get("placeInfos", [])) > _MAX_PLACES:
         raise business("TOO_MANY_ENTRIES", field_mask="service_area.places", max_count=str(_MAX_PLACES))
+
+
+def _check_hours(before: JsonObject, after: JsonObject) -> None:
+    """Check the hours that change. Those that are stored already do not block the edit of another field."""
+    changed = {name: value for name, value in after.items() if before.get(name) != value}
+    for fault in faults(changed):
+        names = [snake(part) for part in fault.field.split(".") if not part.isdecimal()]
+        raise business(fault.reason, field_mask=".".join(names))
 
 
 def check_post(post: JsonObject, *, strict: bool) -> None:
