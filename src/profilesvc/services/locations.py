@@ -10,6 +10,7 @@ from profilesvc.contract.errors import CONFLICT, LOCATION_NOT_VERIFIED, NOT_FOUN
 from profilesvc.contract.events import SyncSwitchChanged, VerificationChanged
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.locations import LocationListQuery, SyncSwitched, VerificationRefreshed
+from profilesvc.database.statements import Executor
 from profilesvc.domain import profiles, verification
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.problems import counted
@@ -19,7 +20,7 @@ from profilesvc.domain.time import SECOND
 from profilesvc.domain.updates import has_flag
 from profilesvc.provider.port import ProviderError, Verification
 from profilesvc.services import drift, events, mirrors
-from profilesvc.services.access import require_plan
+from profilesvc.services.access import missing, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.holds import lift
 from profilesvc.services.provider_errors import raising_provider_failure
@@ -104,10 +105,19 @@ async def keep(services: Services, location: AllowedLocation, profile: JsonObjec
 
 
 async def load(services: Services, location: AllowedLocation) -> LocationState:
-    """Return the row of a location with its cached profile."""
+    """Return the row of a location with its cached profile.
+
+    Raises:
+        ServiceError: NOT_FOUND, because the owner has disconnected the location meanwhile.
+    """
     async with services.storage.read() as session:
-        row = await locations.state(session, location.owner_id, location.name)
-    assert row is not None, "an allowed location exists"
+        return await _kept(session, location)
+
+
+async def _kept(session: Executor, location: AllowedLocation) -> LocationState:
+    row = await locations.state(session, location.owner_id, location.name)
+    if row is None or row.disconnected_at is not None:
+        raise missing("location")
     return row
 
 
@@ -121,17 +131,16 @@ async def switch_sync(services: Services, location: AllowedLocation, enabled: bo
     """Switch sync on or off. Switching it off is always allowed (D-72).
 
     Raises:
-        ServiceError: PLAN_RESTRICTION, LOCATION_NOT_VERIFIED.
+        ServiceError: PLAN_RESTRICTION, LOCATION_NOT_VERIFIED; NOT_FOUND as in `load`.
     """
     if enabled:
         require_plan(location, "sync")
     async with services.storage.write() as session:
         if await locations.switch_sync(session, location.owner_id, location.name, enabled):
             _publish_switch(services, session, location.owner_id, location.name, enabled)
-        elif enabled:
-            row = await locations.state(session, location.owner_id, location.name)
-            assert row is not None, "an allowed location exists"
-            if not row.is_verified:
+        else:
+            row = await _kept(session, location)
+            if enabled and not row.is_verified:
                 raise ServiceError(LOCATION_NOT_VERIFIED, verificationState=row.verification_state)
     return SyncSwitched(locationId=location.name, syncEnabled=enabled)
 
@@ -157,9 +166,15 @@ async def refresh_verification(services: Services, location: AllowedLocation) ->
 async def store_verification(
     services: Services, location: AllowedLocation, current: Verification
 ) -> VerificationRefreshed:
+    """Store a verification that was read.
+
+    Raises:
+        ServiceError: NOT_FOUND as in `load`.
+    """
     is_verified, state = verification.derive(current.voice_of_merchant, current.verifications)
     async with services.storage.write() as session:
         await _verify(services, session, location.owner_id, location.name, is_verified, state)
+        await _kept(session, location)
     return VerificationRefreshed(locationId=location.name, isVerified=is_verified, verificationState=state)
 
 
@@ -285,7 +300,6 @@ async def store_imported(
         "title": title_of(profile),
         **values,
         "verification_state": state,
-        "disconnected_at": None,
     }
     changed = profiles.leaves(profile)
     if old is None:
@@ -295,7 +309,7 @@ async def store_imported(
         changed = [(path, value) for path, value in changed if before.get(path) != value]
         source = {} if old.last_sync is not None else {"source": desired}
         await _verify(services, session, owner_id, name, is_verified, state)
-        await locations.change(session, owner_id, name, **cached, **source)
+        await locations.import_again(session, owner_id, name, **cached, **source)
     await sync.add(
         session,
         owner_id,
