@@ -1,12 +1,20 @@
 """Locations: the cache of the provider's data, the sync switch, verification and import."""
 
+import asyncio
 import contextlib
 import json
+from typing import NamedTuple
 
 import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.contract.errors import CONFLICT, LOCATION_NOT_VERIFIED, NOT_FOUND, PLAN_RESTRICTION
+from profilesvc.contract.errors import (
+    CONFLICT,
+    LOCATION_NOT_VERIFIED,
+    NOT_FOUND,
+    PLAN_RESTRICTION,
+    SERVICE_UNAVAILABLE,
+)
 from profilesvc.contract.events import SyncSwitchChanged, VerificationChanged
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.locations import LocationListQuery, SyncSwitched, VerificationRefreshed
@@ -18,7 +26,7 @@ from profilesvc.domain.request import in_background
 from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import SECOND
 from profilesvc.domain.updates import has_flag
-from profilesvc.provider.port import ProviderError, Verification
+from profilesvc.provider.port import Provider, ProviderError, Verification
 from profilesvc.services import drift, events, mirrors
 from profilesvc.services.access import missing, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
@@ -33,6 +41,7 @@ from profilesvc.storage.sync import SyncRow
 from profilesvc.storage.users import UserState
 
 _LONGEST_TITLE = 500  # characters; PostgreSQL rejects an entry of an index above 2,704 bytes
+_PATIENCE_SECONDS = 1.0  # of a reader with the writers of the database
 _TURNS = 10  # waits for the quota during the import of one location
 _DETAIL = ("title", "storefrontAddress", "phoneNumbers", "regularHours")
 
@@ -76,10 +85,7 @@ async def get(services: Services, location: AllowedLocation) -> Rendered:
         except ProviderError:
             age = (now - cached.profile_read_at) // SECOND
         else:
-            await keep(services, location, profile, now)
-            await drift.note(services, location, cached, profile, now)
-            with contextlib.suppress(ProviderError):  # the background check reads it later
-                await drift.note_google(services, location, remote, profile)
+            await note(services, location, remote, Found(cached, profile, now))
     detail = {"name": location.name, **{name: profile[name] for name in _DETAIL if name in profile}}
     return Rendered(orjson.dumps(detail | {"locationState": {"isVerified": cached.is_verified}}), data_age=age)
 
@@ -95,6 +101,40 @@ async def _is_fresh(
         return False
     async with services.storage.read() as session:
         return cached.profile_read_at > await feed.valid_from(session, location.owner_id, location.name, "profile")
+
+
+class Found(NamedTuple):
+    """A profile that was read from the provider, the location's row from before, and when the reading started."""
+
+    before: LocationState
+    profile: JsonObject
+    read_at: int
+
+
+async def note(services: Services, location: AllowedLocation, remote: Provider, found: Found) -> None:
+    """Store what was read, and publish what has changed, within a moment or after the response.
+
+    A reader does not wait for the database's writers. What cannot be stored at all is read again by the next request.
+
+    Raises:
+        ServiceError: NOT_FOUND as in `load`.
+    """
+    noting = services.background.finish(_note(services, location, remote, found))
+    try:
+        await asyncio.wait_for(noting, _PATIENCE_SECONDS)
+    except TimeoutError:
+        return
+    except ServiceError as error:
+        if error.kind is not SERVICE_UNAVAILABLE:
+            raise
+
+
+async def _note(services: Services, location: AllowedLocation, remote: Provider, found: Found) -> None:
+    before, profile, read_at = found
+    await keep(services, location, profile, read_at)
+    await drift.note(services, location, before, profile, read_at)
+    with contextlib.suppress(ProviderError):  # the background check reads it later
+        await drift.note_google(services, location, remote, profile)
 
 
 async def keep(services: Services, location: AllowedLocation, profile: JsonObject, read_at: int) -> None:
