@@ -12,7 +12,7 @@ RUNTIME := .venv/.runtime-$(PYTHON_VERSION)
 DEV := .venv/.dev-$(PYTHON_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help install run port test check quick lint types pytest thorough notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx promtool promtool-installed wordpress plugin failover failover-programs image image-tools clients package package-tools audit docs fmt openapi messages reference clean
+.PHONY: help install run port test check quick lint types pytest thorough notebooks notebooks-update lab smoke fuzz deployed mutants bench wrk soak browser chromium nginx promtool promtool-installed wordpress plugin failover failover-programs image image-tools clients package package-tools audit docs fmt openapi messages reference clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -58,7 +58,7 @@ types: $(DEV) ## check the types
 
 # `lint` runs tests/test_english.py.
 pytest: $(DEV) ## run the tests of `make test`
-	$(BIN)/pytest -q $(PARALLEL) -m 'not (thorough or $(ELSEWHERE))' --ignore=tests/test_english.py
+	$(BIN)/pytest -q $(PARALLEL) --session-timeout=3600 -m 'not (thorough or $(ELSEWHERE))' --ignore=tests/test_english.py
 
 thorough: $(DEV) ## run the tests that take long, and on PostgreSQL those of the API that `make test` runs on SQLite
 	$(BIN)/pytest -q $(PARALLEL) -m 'thorough and not ($(ELSEWHERE))'
@@ -95,12 +95,14 @@ deployed: $(DEV) ## run the API tests against WORKERS=4 processes on PostgreSQL 
 mutants: $(DEV) ## change the code that guards tenants, one place at a time, and check that a test fails
 	$(BIN)/python tests/mutation/mutants.py
 
-# wrk is installed by apt if possible; otherwise Python makes the load.
-bench: $(DEV) ## measure the service next to its peers, and write docs/performance.md
+bench: $(DEV) wrk ## measure the service next to its peers, and write docs/performance.md; BENCH=--short runs each once
 	@$(PIP) --group bench
+	$(BIN)/python -m benchmarks $(BENCH)
+
+# wrk is installed by apt if possible; otherwise Python makes the load.
+wrk:
 	@command -v wrk >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends wrk; } || \
 		echo "wrk cannot be installed here: the load is made by Python" >&2
-	$(BIN)/python -m benchmarks
 
 soak: $(DEV) ## apply mixed load for MINUTES=60 on DATABASE=sqlite, and check that memory does not grow
 	@$(PIP) --group bench

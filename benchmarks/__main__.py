@@ -33,6 +33,9 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--nice", type=int, default=0, help="below 0 as root, so that other programs disturb less")
     parser.add_argument("--no-page", action="store_true", help="only print, and do not write docs/")
+    parser.add_argument(
+        "--short", action="store_true", help="run everything once on small tables, to see that it works"
+    )
     parser.add_argument("--render", action="store_true", help="write the page again from the last results")
     return parser.parse_args()
 
@@ -97,6 +100,8 @@ def _bare(options: argparse.Namespace) -> Figures:
 def main() -> None:
     """Run the benchmarks, print the tables and write the page."""
     options = _arguments()
+    if options.short:
+        options.rounds, options.seconds, options.no_page = 1, 1, True
     if not options.render:
         os.nice(options.nice)  # the servers and the load generator inherit it
         parameters = {"rounds": options.rounds, "seconds": options.seconds, "nice": options.nice}
@@ -105,7 +110,9 @@ def main() -> None:
         results["databases"] = {name: _measure_on(name, options) for name in options.databases.split(",")}
         if "service" in options.subjects.split(","):
             results["own"] = own.measure(options.rounds, options.seconds, cores())
-            results["large"] = large.measure(options.rounds, options.seconds, cores())
+            results["large"] = large.measure(
+                options.rounds, options.seconds, cores(), large.FEW if options.short else large.MANY
+            )
         RESULTS.parent.mkdir(parents=True, exist_ok=True)
         RESULTS.write_text(json.dumps(results, indent=1))
     results = json.loads(RESULTS.read_text())

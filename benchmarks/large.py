@@ -36,11 +36,13 @@ class Pages(NamedTuple):
     last: Request
 
 
-def measure(rounds: int, seconds: float, cores: tuple[int | None, int | None]) -> dict[str, Figures]:
+def measure(
+    rounds: int, seconds: float, cores: tuple[int | None, int | None], many: Amounts = MANY
+) -> dict[str, Figures]:
     """Measure the list with few and with many rows in the tables, and its second and last page, on SQLite."""
     with ExitStack() as stack:
         measurements: dict[str, Callable[[], Figures]] = {}
-        for size, amounts in (("few", FEW), ("many", MANY)):
+        for size, amounts in (("few", FEW), ("many", many)):
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
             environment = service_environment(folder, f"sqlite+aiosqlite:///{folder}/service.db")
             access = asyncio.run(prepare_service(environment))

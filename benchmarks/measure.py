@@ -1,5 +1,6 @@
 """Measure the subjects in turn over several rounds, so that other load on the machine affects all of them alike."""
 
+import math
 import statistics
 import sys
 import time
@@ -54,15 +55,16 @@ def in_turn(measurements: Mapping[str, Callable[[], Figures]], rounds: int) -> d
     """Return the medians after a warm-up round: rate (1/s), cpu (µs per request), p50, p99 (ms), bad (a share).
 
     `times_cpu` and `times_rate` are the medians of each round's ratio to the first measurement in that round, because a
-    machine that is slow for a while is slow for both.
+    machine that is slow for a while is slow for both. A run without a response has no cost per request and no
+    latency. They are NaN, and so are its ratios, and the medians leave them out. `silent` counts such runs.
     """
     runs = [{name: measurement() for name, measurement in measurements.items()} for _ in range(rounds + 1)][1:]
     first = next(iter(measurements))
     for run in runs:
         for figures in run.values():
             figures["times_cpu"] = figures["cpu"] / run[first]["cpu"]
-            figures["times_rate"] = run[first]["rate"] / figures["rate"]
-    return {name: _medians([run[name] for run in runs]) for name in measurements}
+            figures["times_rate"] = run[first]["rate"] / figures["rate"] if figures["rate"] else math.nan
+    return {name: _summary([run[name] for run in runs]) for name in measurements}
 
 
 def once(
@@ -73,17 +75,26 @@ def once(
     before = server.cpu()
     result = load.run(server.port, request, seconds, core, connections)
     cpu = server.cpu() - before
+    if not result.requests:
+        return {"rate": 0.0, "cpu": math.nan, "p50": math.nan, "p99": math.nan, "bad": 1.0}
     return {
         "rate": result.requests / result.seconds,
-        "cpu": cpu / max(result.requests, 1) * 1e6,
+        "cpu": cpu / result.requests * 1e6,
         "p50": result.p50,
         "p99": result.p99,
-        "bad": result.bad / max(result.requests, 1),
+        "bad": result.bad / result.requests,
     }
 
 
-def _medians(runs: list[Figures]) -> Figures:
-    return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+def _summary(runs: list[Figures]) -> Figures:
+    return {name: _median([run[name] for run in runs]) for name in runs[0]} | {
+        "silent": sum(not run["rate"] for run in runs)
+    }
+
+
+def _median(values: list[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    return statistics.median(known) if known else math.nan
 
 
 def _print(work: str, results: dict[str, Figures]) -> None:

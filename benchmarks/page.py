@@ -1,8 +1,10 @@
 """The page of results: a table for each task and database, the distance to the limits, a plot, and the method."""
 
 import datetime
+import math
 import os
 import platform
+import re
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -53,7 +55,7 @@ def tables(results: dict[str, Any]) -> str:
     for database, works in results["databases"].items():
         for work, figures in works.items():
             parts.append(f"## {TITLES[work][0].upper()}{TITLES[work][1:]}, {DATABASES[database]}\n\n{_table(figures)}")
-    return "\n\n".join(parts) + "\n"
+    return re.sub(r"\bnan%?", "–", "\n\n".join(parts)) + "\n"  # of a subject that never responded
 
 
 def _ratio(figures: dict[str, Any], peer: str) -> tuple[float, float]:
@@ -148,6 +150,12 @@ def _table(figures: dict[str, Any]) -> str:
         cells = f"{medians['cpu']:,.0f} | {by_cpu} | {medians['rate']:,.0f} | {by_rate}"
         times = f"{medians['p50']:.1f} | {medians['p99']:.1f} | {medians['bad']:.1%}"
         lines.append(f"| {NAMES[name]} | {cells} | {times} |")
+    silent = [f"{NAMES[name]}: {medians['silent']:.0f}" for name, medians in figures.items() if medians["silent"]]
+    if silent:
+        lines += [
+            "",
+            f"Rounds without any response, which the medians of CPU and times leave out: {', '.join(silent)}.",
+        ]
     return "\n".join(lines)
 
 
@@ -180,6 +188,11 @@ def _processor() -> str:
     return names[0] if names else platform.processor()
 
 
+def _drawable(value: float) -> float:
+    """Return 0 for a subject that never responded."""
+    return 0 if math.isnan(value) else value
+
+
 def _plot(results: dict[str, Any], path: Path) -> None:
     import matplotlib as mpl
 
@@ -192,7 +205,7 @@ def _plot(results: dict[str, Any], path: Path) -> None:
     for axis, (database, work, figures) in zip(axes[:, 0], bars, strict=True):
         names = list(reversed(figures))
         colours = ["tab:green" if name == "service" else "tab:grey" for name in names]
-        drawn = axis.barh(names, [figures[name]["cpu"] for name in names], color=colours)
+        drawn = axis.barh(names, [_drawable(figures[name]["cpu"]) for name in names], color=colours)
         axis.bar_label(drawn, fmt="%.0f", padding=3, fontsize=7)
         axis.set_title(f"{TITLES[work]}, {DATABASES[database]}: CPU per request, µs", fontsize=8, loc="left")
         axis.tick_params(labelsize=7)

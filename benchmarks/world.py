@@ -81,7 +81,9 @@ async def _store_posts(services: Services) -> None:
         text = json.dumps(post, separators=(",", ":"))
         rows[post_id] = StoredPost(post_id, parse_iso(post["createTime"].replace("Z", ".000Z")), "LIVE", text)
     async with services.storage.write() as session:
-        await post_cache.replace(session, OWNER_ID, LOCATION, {}, rows, services.clock.now())
+        now = services.clock.now()
+        await post_cache.replace(session, OWNER_ID, LOCATION, {}, rows, now)
+        await post_cache.mark_read(session, OWNER_ID, LOCATION, now)  # otherwise the first list reads the emulator's
 
 
 async def _create_key(services: Services) -> Access:

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
     from support.redis_server import RedisCluster, RedisServer
 
 BASE_URL = "http://profiles.test"
+# A test that hangs fails after two minutes, with the stack of each thread. These start real programs, or repeat much.
+LONG = {"thorough", "long", "fuzz", "browser", "clients", "package", "wordpress", "failover", "image"}
+LONG_SECONDS = effort(900, 24 * 3600)
 # They wait for processes, timeouts and locks more than they compute.
 WAITING = {"serving", "cli", "deploy", "test_deploy.py", "test_issuer_outage.py"}
 START = parse_iso("2026-01-02T03:04:05.678Z")
@@ -117,6 +120,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(f"in process: {mark.args[0]}"))
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("fuzz")
+        if not LONG.isdisjoint(mark.name for mark in item.iter_markers()):
+            item.add_marker(pytest.mark.timeout(LONG_SECONDS))
 
 
 @pytest.fixture(scope="session")

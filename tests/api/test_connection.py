@@ -237,7 +237,7 @@ class TestSite:
 
     async def test_D30_no_warning_for_the_expected_site(self, alice: httpx.AsyncClient, as_service: AsService) -> None:
         site = await as_service(primary_domain="example.com")
-        for headers in (wordpress("https://example.com/blog"), wordpress("https://EXAMPLE.com:8443"), {}):
+        for headers in (wordpress("https://example.com/blog"), wordpress("http://EXAMPLE.com:80"), {}):
             assert_ok(await site.http.post(HEARTBEAT, json={}, headers=headers))
             status = assert_ok(await alice.get(status_path(site)))
             assert "warnings" not in status

@@ -81,7 +81,7 @@ def production(configure: Change) -> None:
 
 class TestBearer:
     async def test_A123_an_allowed_origin_is_returned_exactly_as_it_was_sent(self, site: Site) -> None:
-        for value in [*GOOD, "http://example.com", "http://www.example.com:8080"]:
+        for value in [*GOOD, "http://example.com", "http://www.example.com:80"]:
             response = await site.http.get(LOCATIONS, headers=origin(value))
             assert_ok(response)
             assert_readable(response, value)

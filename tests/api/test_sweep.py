@@ -153,6 +153,27 @@ async def test_a_second_site(services: Services, as_service: AsService, passing:
     assert (await types(services)).count("site_mismatch") == 2
 
 
+async def test_the_www_twin_and_other_names_of_a_site(
+    services: Services, as_service: AsService, passing: Passing
+) -> None:
+    """D-127: two names of one site are no news; an underscore is not any character, and a port is another site."""
+    site = await as_service(primary_domain="my-site.example")
+    for host in ("my-site.example", "www.my-site.example", "my-site.example:443"):
+        await beat(site, host)
+        await passing(timedelta(minutes=1))
+    assert await types(services) == ["online"]
+    await beat(site, "my_site.example")
+    await passing(timedelta(minutes=1))
+    assert await types(services) == ["online", "site_mismatch"]
+    await beat(site, "my-site.example")
+    await passing(timedelta(hours=24))
+    await beat(site, "my-site.example")
+    await passing(timedelta(minutes=1))
+    await beat(site, "my-site.example:8443")
+    await passing(timedelta(minutes=1))
+    assert (await types(services)).count("site_mismatch") == 2
+
+
 async def test_the_end_of_a_key(
     services: Services, as_service: AsService, clock: FrozenClock, passing: Passing
 ) -> None:

@@ -76,7 +76,7 @@ class TestRenewal:
             return httpx.Response(200, json={"status": "ok", "data": {**TOKEN, "businesses": []}})
 
         options: SyncOptions = {"transport": httpx.MockTransport(answer), "clock": lambda: now[0]}
-        with ProfileClient.service("http://profiles.test", "id", "secret", **options) as site:
+        with ProfileClient.service("https://profiles.test", "id", "secret", **options) as site:
             site.businesses()
             now[0] = 3300.0
             site.businesses()
@@ -92,7 +92,7 @@ class TestRenewal:
             return httpx.Response(200, json={"status": "ok", "data": TOKEN}) if granting[0] else httpx.Response(503)
 
         options: SyncOptions = {"transport": httpx.MockTransport(answer), "clock": lambda: now[0]}
-        with ProfileClient.service("http://profiles.test", "id", "secret", **options) as site:
+        with ProfileClient.service("https://profiles.test", "id", "secret", **options) as site:
             site.businesses()
             granting[0] = False
             for at in (3300.0, 3310.0, 3331.0):

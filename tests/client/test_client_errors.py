@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+from typing import Any
 
 import httpx
 import pytest
@@ -13,6 +14,7 @@ from profilesvc.client.operations import list_keys
 from profilesvc.client.profiles import list_posts
 from profilesvc.client.responses import ERROR_CLASSES, failure_of
 from profilesvc.contract.errors import CATALOGUE
+from support.retry_after_cases import CASES, NOW
 
 
 def answer(status: int, error: object, **headers: str) -> httpx.Response:
@@ -65,12 +67,11 @@ def test_unusual_responses_are_judged_by_their_status(
     assert error.details == {}
 
 
-@pytest.mark.parametrize(
-    ("value", "seconds"), [("7", 7.0), ("", None), ("Wed, 21 Oct 2026 07:28:00 GMT", None), ("²", None)]
-)
-def test_retry_after_is_seconds(value: str, seconds: float | None) -> None:
-    response = httpx.Response(429, headers=[(b"Retry-After", value.encode())])
-    assert failure_of(response).retry_after == seconds
+@pytest.mark.parametrize("case", CASES, ids=lambda case: repr(case["value"]))
+def test_retry_after_is_seconds_or_a_date(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time", lambda: NOW)
+    response = httpx.Response(429, headers=[(b"Retry-After", case["value"].encode())])
+    assert failure_of(response).retry_after == case["seconds"]
 
 
 @pytest.mark.parametrize(

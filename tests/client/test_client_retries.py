@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from profilesvc.client import AsyncProfileClient, ProfileClient, Retries, SyncOptions
+from profilesvc.client import AsyncProfileClient, ProfileClient, Retries, ServiceAuth, SyncOptions
 from profilesvc.client import errors as e
 
 PIER = "locations/111"
@@ -64,7 +64,7 @@ class Script:
             "clock": lambda: self.now,
             "retries": Retries(chance=lambda: 1.0, **members),
         }
-        return ProfileClient.user("http://profiles.test", "token", **options)
+        return ProfileClient.user("https://profiles.test", "token", **options)
 
 
 READ: Callable[[ProfileClient], Any] = lambda client: client.list_posts(PIER)  # noqa: E731
@@ -191,7 +191,7 @@ def test_a_failed_grant_is_repeated_whatever_the_operation() -> None:
         "clock": lambda: script.now,
         "retries": Retries(attempts=5),
     }
-    with ProfileClient.service("http://profiles.test", "id", "secret", **options) as site:
+    with ProfileClient.service("https://profiles.test", "id", "secret", **options) as site:
         assert SWITCH(site).syncEnabled
     assert [request.url.path.rpartition("/")[2] for request in script.requests] == [*["token"] * 4, "sync"]
 
@@ -200,7 +200,7 @@ async def test_the_other_client_repeats_too() -> None:
     script = Script(LOST, UNAVAILABLE, ok(POST, 201), LOST, failed(404, "NOT_FOUND"), LOST)
     transport, retries = httpx.MockTransport(script), Retries(chance=lambda: 1.0)
     async with AsyncProfileClient.user(
-        "http://profiles.test", "token", transport=transport, sleep=script.async_pause, retries=retries
+        "https://profiles.test", "token", transport=transport, sleep=script.async_pause, retries=retries
     ) as client:
         post = await client.create_post(PIER, {"summary": "Hello"}, idempotency_key=KEY)
         assert post.summary == "Hello"
@@ -212,7 +212,43 @@ async def test_the_other_client_repeats_too() -> None:
     assert script.pauses == [0.25, 0.5, 0.25]
 
 
-@pytest.mark.parametrize("url", ["profiles.test", "ftp://profiles.test"])
-def test_an_impossible_address_is_the_callers_mistake(url: str) -> None:
-    with ProfileClient.user(url, "token") as client, pytest.raises(ValueError, match="cannot be sent"):
-        client.businesses()
+OTHERS = [
+    *("profiles.test", "ftp://profiles.test", "", "//profiles.test", "https://", "http://[::1", "http://profiles.test"),
+    *(
+        "http://localhost.evil.test",
+        "http://127.0.0.1.evil.test",
+        "http://user@profiles.test",
+        "http://10.0.0.1",
+        "HTTP://X",
+    ),
+]
+
+
+@pytest.mark.parametrize("url", OTHERS)
+def test_secrets_are_not_sent_to_other_hosts_without_tls(url: str) -> None:
+    for connect in (lambda: ProfileClient.user(url, "token"), lambda: AsyncProfileClient.anonymous(url)):
+        with pytest.raises(ValueError, match="address of the service"):
+            connect()
+    with pytest.raises(ValueError, match="address of the service"):
+        ServiceAuth(url, "id", "secret")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://profiles.test", "HTTPS://Profiles.Test:8443/", "http://localhost:1", "http://127.0.0.1", "http://[::1]"],
+)
+def test_this_machine_needs_no_tls(url: str) -> None:
+    ProfileClient.service(url, "id", "secret").close()
+
+
+def test_a_redirect_is_not_followed() -> None:
+    """It would repeat the client secret at another address, and is an error of its own."""
+    moved = httpx.Response(307, headers={"Location": "https://evil.test/"})
+    script = Script(moved)
+    with (
+        ProfileClient.service("https://profiles.test", "id", "secret", transport=httpx.MockTransport(script)) as site,
+        pytest.raises(e.ProfileApiError) as caught,
+    ):
+        site.businesses()
+    assert (caught.value.status, caught.value.code) == (307, "HTTP_307")
+    assert [request.url.host for request in script.requests] == ["profiles.test"]

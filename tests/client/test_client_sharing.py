@@ -68,7 +68,7 @@ async def test_a_task_that_gives_up_leaves_the_others_their_turn() -> None:
         return httpx.Response(200, json={"status": "ok", "data": TOKEN})
 
     transport = httpx.MockTransport(answer)
-    async with AsyncProfileClient.service("http://profiles.test", "id", "secret", transport=transport) as site:
+    async with AsyncProfileClient.service("https://profiles.test", "id", "secret", transport=transport) as site:
         first = asyncio.create_task(site.businesses())
         await asked.wait()
         others = [asyncio.create_task(site.businesses()) for _ in range(5)]

@@ -33,7 +33,7 @@ def test_both_clients_offer_every_operation_under_its_name() -> None:
 
 
 def test_help_shows_parameters_and_results() -> None:
-    client = ProfileClient.anonymous("http://profiles.test")
+    client = ProfileClient.anonymous("https://profiles.test")
     told = inspect.signature(client.list_posts)
     assert list(told.parameters) == ["location", "page_size", "page_token"]
     assert told.return_annotation.__name__ == "PostList"
@@ -218,7 +218,7 @@ class TestLocations:
 
     @pytest.mark.parametrize("name", ["..", "../x", "a/b"])
     def test_stay_within_their_segment(self, name: str) -> None:
-        url = httpx.Client(base_url="http://profiles.test").build_request("GET", profiles.location(name).path).url
+        url = httpx.Client(base_url="https://profiles.test").build_request("GET", profiles.location(name).path).url
         prefix, _, segment = url.raw_path.decode().rpartition("/")
         assert prefix == "/api/v1/external-business/locations"
         assert unquote(segment) == name
@@ -259,7 +259,7 @@ class TestSync:
             count = 100 if request.url.params["page"] == "1" else 3
             return httpx.Response(200, json={"status": "ok", "data": {"history": [entry] * count}})
 
-        with ProfileClient.user("http://profiles.test", "token", transport=httpx.MockTransport(answer)) as alice:
+        with ProfileClient.user("https://profiles.test", "token", transport=httpx.MockTransport(answer)) as alice:
             assert len(list(alice.iter_sync_history(PIER, limit=500))) == 103
 
     def test_is_previewed(self, site: ProfileClient) -> None:

@@ -52,7 +52,7 @@ async def test_a_selected_language_stays_and_leads_back(alice_there: Browser, vi
         assert '<html lang="en">' in browser.answer.text
 
 
-@pytest.mark.parametrize("value", ["fr", "", "../../x", "de\r\nX-Made: up", "<b>", "x" * 5000])
+@pytest.mark.parametrize("value", ["fr", "", "../../x", "de\r\nX-Made: up", "<b>", "x" * 3000])
 @ON_ONE_DATABASE
 async def test_a_made_up_language_is_ignored(alice_there: Browser, value: str) -> None:
     await alice_there.open("/dashboard")

@@ -185,6 +185,29 @@ async def test_a_hanging_server_is_waited_for_once() -> None:
     await server.wait_closed()
 
 
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_deadline_ends_a_call_whose_client_loses_the_cancellation(
+    monkeypatch: pytest.MonkeyPatch, *, fails: bool
+) -> None:
+    """Python 3.11's `asyncio.wait_for`, by which the client sends, loses one that arrives together with its result."""
+    windows = SharedWindows(f"redis://127.0.0.1:{free_port()}", MemoryWindows(FrozenClock(1)))
+
+    async def losing(_bucket: str, _window: Window) -> tuple[bool, Standing]:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            if fails:
+                raise ConnectionError from None
+        return True, Standing(1, 0)
+
+    monkeypatch.setattr(windows._shared, "take", losing)
+    monkeypatch.setattr(windows._server.client, "initialize", lambda: asyncio.sleep(0))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await windows.take("x", THREE)
+    await windows.close()
+
+
 async def test_one_request_at_a_time_asks_a_hanging_server_again() -> None:
     async def silent(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await stop.wait()

@@ -132,10 +132,11 @@ async def _what_owners_write(services: Services, caller: Caller, location: Allow
     url = await photos.store(services, caller, png())
     post = {"topicType": "STANDARD", "summary": "Later", "media": [{"mediaFormat": "PHOTO", "sourceUrl": url}]}
     draft = await drafts.save(services, location, {}, post, (now + HOUR, "UTC"))
-    await drafts.listing(services, location)
-    await drafts.published(services, location, 0, now + DAY)
-    await drafts.listing_of_all(services, caller)
-    await drafts.published_at_all(services, caller, 0, now + DAY)
+    await drafts.listing(services, location, 25)
+    await drafts.texts(services, caller.owner_id, [head.id for head in await drafts.heads(services, caller)])
+    for where in (location.name, None):
+        places = await drafts.places(services, caller.owner_id, where, 0, now + DAY)
+        await drafts.contents(services, caller.owner_id, places)
     await photos.read(services, url.rpartition("/")[2])
     await drafts.delete(services, location, draft)
     await drafts.sent(services, location, await drafts.save(services, location, {}, post))

@@ -3,7 +3,9 @@
 PRIVATE = "must not lead to a private address"
 OTHER_FORM = "must contain a host name, or an address in its usual form"
 NAME = "must contain a valid host name"
-CHARACTERS = "must be a URL of ASCII characters without spaces; write other characters as %XX or punycode"
+CHARACTERS = "must be a URL without spaces, and of ASCII characters after the host; write others as %XX"
+HYPHEN = "must not have a hyphen at the start or end of a label"
+ADDRESS = "must contain a valid IP address"
 PORT = "must have port 443 or a port above 1023"
 INVALID = "must be a valid URL with a port from 1 to 65535"
 HTTPS = "must start with https://"
@@ -31,7 +33,7 @@ REFUSED = {
     "https://0x7f000001/": OTHER_FORM,
     "https://0x7f.0.0.1/": OTHER_FORM,
     "https://0177.0.0.1/": OTHER_FORM,
-    "https://127.0.0.1.nip.io.0x1/": OTHER_FORM,
+    "https://127.0.0.1.nip.io.0x1/": ADDRESS,
     "https://0/": OTHER_FORM,
     "https://0.0.0.0/": PRIVATE,
     "https://10.0.0.1/": PRIVATE,
@@ -63,7 +65,7 @@ REFUSED = {
     "https://[2001:db8::1]/": PRIVATE,
     "https://[3fff::1]/": PRIVATE,
     "https://[fe80::1]/": PRIVATE,
-    "https://[fe80::1%25eth0]/": PRIVATE,
+    "https://[fe80::1%25eth0]/": ADDRESS,
     "https://[fc00::1]/": PRIVATE,
     "https://[fd00:ec2::254]/": PRIVATE,
     "https://[fec0::1]/": PRIVATE,
@@ -88,10 +90,14 @@ REFUSED = {
     "https://hooks.example\\@127.0.0.1/": CHARACTERS,
     "https://hooks.example/\r\nHost: x": CHARACTERS,
     "https://hooks.example/\x00": CHARACTERS,
-    "https://h\u00f6oks.example/": CHARACTERS,
-    "https://\u2460\u2461\u2466.0.0.1/": CHARACTERS,
-    "https://127\u30020.0.1/": CHARACTERS,
-    "https://-hooks.example/": NAME,
+    "https://hooks.example/h\u00f6oks": CHARACTERS,
+    "https://hooks.example/?h\u00f6oks": CHARACTERS,
+    "https://\u2460\u2461\u2466.0.0.1/": OTHER_FORM,
+    "https://127\u30020.0.1/": OTHER_FORM,
+    "https://ho\u00adoks.example/": "must not contain the invisible character U+00AD",
+    "https://ho\u00a0oks.example/": NAME,
+    "https://xn--zz--.example/": NAME,
+    "https://-hooks.example/": HYPHEN,
     "https://hooks..example/": NAME,
     "https://hooks%2eexample/": NAME,
     f"https://{'a' * 64}.example/": NAME,
@@ -107,15 +113,15 @@ REFUSED = {
     "https://0x7f.1/": OTHER_FORM,
     "https://0x/": OTHER_FORM,
     "https://127.0.0.01/": OTHER_FORM,
-    "https://127.0.0.1../": PRIVATE,
+    "https://127.0.0.1../": NAME,
     "https://metadata/": PRIVATE,
     "https://metadata.google.internal./": PRIVATE,
     "https://127.0.0.1@hooks.example/": "must not contain a user or password",
     "https://@hooks.example/": "must not contain a user or password",
     "https://hooks.example:443@127.0.0.1/": "must not contain a user or password",
-    "https://\uff11\uff12\uff17.0.0.1/": CHARACTERS,
-    "https://loc\u00e5lhost/": CHARACTERS,
-    "https://\u24db\u24de\u24d2\u24d0\u24db\u24d7\u24de\u24e2\u24e3/": CHARACTERS,
+    "https://\uff11\uff12\uff17.0.0.1/": OTHER_FORM,
+    "https://loc\u00e5lhost/": PRIVATE,
+    "https://\u24db\u24de\u24d2\u24d0\u24db\u24d7\u24de\u24e2\u24e3/": PRIVATE,
 }
 # What a name may resolve to, in each form in which a resolver returns it.
 PRIVATE_ADDRESSES = [

@@ -1,5 +1,6 @@
 """No request may hold an array without a limit."""
 
+import datetime
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,14 +14,34 @@ from profilesvc.contract.provider.location import Location
 from profilesvc.contract.provider.post import LocalPost
 from profilesvc.contract.provider.review import ReviewReply
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.hours import DAYS
 from profilesvc.domain.messages import access_of, message_of
 from profilesvc.domain.posts import check_create
 from profilesvc.domain.profiles import check
 
 PHOTO = {"sourceUrl": "https://a.example/p.jpg"}
 POST = {"summary": "x"}
-PERIOD = {"openDay": "MONDAY", "openTime": {"hours": 9}, "closeDay": "MONDAY", "closeTime": {"hours": 17}}
-# The field, an item of it, and the most of them: the provider's number where it has published one.
+
+
+def periods(count: int) -> list[Any]:
+    """Periods of a quarter of an hour, because two must not overlap."""
+    moments = [
+        (day, {"hours": hours, "minutes": minutes}) for day in DAYS for hours in range(24) for minutes in (0, 15, 30)
+    ]
+    opens = moments[:count]
+    return [
+        {"openDay": day, "openTime": at, "closeDay": day, "closeTime": {**at, "minutes": at["minutes"] + 15}}
+        for day, at in opens
+    ]
+
+
+def closed(count: int) -> list[Any]:
+    first = datetime.date(2026, 1, 1)
+    days = [first + datetime.timedelta(days=number) for number in range(count)]
+    return [{"startDate": {"year": day.year, "month": day.month, "day": day.day}, "closed": True} for day in days]
+
+
+# The field, an item of it or a function that makes several, and the most of them: the provider's number if published.
 IN_POSTS: list[tuple[str, Any, int]] = [
     ("media", PHOTO, 10),
     ("event.recurrenceInfo.weeklyPattern.daysOfWeek", "MONDAY", 7),
@@ -31,12 +52,12 @@ IN_PROFILES: list[tuple[str, Any, int]] = [
     ("storefrontAddress.recipients", "Alice", 10),
     ("categories.additionalCategories", {"name": "categories/gcid:cafe"}, 9),
     ("serviceArea.places.placeInfos", {"placeId": "p", "placeName": "Yokohama"}, 20),
-    ("regularHours.periods", PERIOD, 100),
-    ("specialHours.specialHourPeriods", {"startDate": {"year": 2026, "month": 1, "day": 1}, "closed": True}, 1_000),
+    ("regularHours.periods", periods, 100),
+    ("specialHours.specialHourPeriods", closed, 1_000),
     ("relationshipData.childrenLocations", {"placeId": "p"}, 1_000),
     ("labels", "pier", 10),
     ("moreHours", {"hoursTypeId": "DELIVERY", "periods": []}, 50),
-    ("moreHours.0.periods", PERIOD, 100),
+    ("moreHours.0.periods", periods, 100),
     ("serviceItems", {"structuredServiceItem": {"serviceTypeId": "x"}}, 1_000),
 ]
 
@@ -85,8 +106,9 @@ def test_an_array_of_a_post_has_a_limit(path: str, item: Any, most: int) -> None
 
 @pytest.mark.parametrize(("path", "item", "most"), IN_PROFILES)
 def test_an_array_of_a_profile_has_a_limit(path: str, item: Any, most: int) -> None:
-    assert problems(check, body(path, [item] * most)) == {}
-    assert problems(check, body(path, [item] * (most + 1))) == {path: f"must have at most {most} items"}
+    items = item if callable(item) else lambda count: [item] * count
+    assert problems(check, body(path, items(most))) == {}
+    assert problems(check, body(path, items(most + 1))) == {path: f"must have at most {most} items"}
 
 
 def test_too_many_photos_are_one_problem_and_not_one_for_each() -> None:

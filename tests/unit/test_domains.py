@@ -1,11 +1,65 @@
-"""D-30, A029, A030, A109-A111: normal form, allowed list and exact comparison of domains."""
+"""D-30, D-127, A029, A030, A109-A111: which site an address names, the domains of a key, and exact comparison."""
 
+import idna
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profilesvc.domain.domains import allowed_domains, domain_allowed, normal_domain
+from profilesvc.domain.domains import allowed_domains, domain_allowed, normal_domain, same_sites, site_host, site_of
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.hosts import canonical_host
+from support.site_cases import ADDRESSES, SAME
+
+
+@pytest.mark.parametrize("case", ADDRESSES, ids=lambda case: case["address"])
+def test_the_table_of_sites(case: dict[str, str | None]) -> None:
+    """The address as a site, as a key's domain, in a credential check, and in the User-Agent of WordPress."""
+    address = str(case["address"])
+    assert [_result(site_of, address)[0], _result(normal_domain, address, development=False)[1]] == [
+        case["site"],
+        case["refused"],
+    ]
+    if case["refused"] is None:
+        assert normal_domain(address, development=False) == case["site"]
+    assert domain_allowed(address, [], development=False) is (case["site"] is not None)
+    if address.lower().startswith("http") and case["site"] and "?" not in address:
+        utf_8 = address.encode().decode("latin-1")
+        assert {site_host(f"WordPress/6.8; {each}") for each in (address, utf_8)} == {case["site"]}
+
+
+@pytest.mark.parametrize("case", SAME, ids=lambda case: f"{case['one']} {case['other']}")
+def test_the_table_of_the_same_sites(case: dict[str, object]) -> None:
+    one, other, allowed = site_of(str(case["one"])), site_of(str(case["other"])), case["allowed"]
+    assert isinstance(allowed, list)
+    assert [other in same_sites(one, allowed), one in same_sites(other, allowed)] == [case["same"]] * 2
+
+
+def _result(rule: object, *values: object, **options: object) -> tuple[str | None, str | None]:
+    try:
+        return rule(*values, **options), None  # type: ignore[operator]
+    except ValueError as error:
+        return None, str(error)
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8"), max_size=20))
+def test_a_canonical_host_is_stable_and_what_browsers_and_idna_agree_on(text: str) -> None:
+    """IDNA 2008 is stricter than browsers, but where it accepts a host its A-labels are the same."""
+    host = _result(canonical_host, text)[0]
+    if host is not None:
+        assert canonical_host(host) == host
+        assert host.isascii()
+    try:
+        strict = idna.encode(text, uts46=True, std3_rules=True).decode().removesuffix(".")
+    except (idna.IDNAError, UnicodeError):
+        return
+    if not text.endswith("..") and not strict.rpartition(".")[2].isdigit():
+        assert host == strict
+
+
+@pytest.mark.parametrize("text", ["1_0.5", "+1.2", "1.2.3.4.0x", "08.1", "a" * 2_000, "[::1%1]", "[]", "٣.1"])
+def test_numbers_of_python_are_no_addresses(text: str) -> None:
+    with pytest.raises(ValueError, match="must"):
+        canonical_host(text)
 
 
 @pytest.mark.parametrize(
@@ -14,10 +68,10 @@ from profilesvc.domain.errors import ServiceError
         ("example.com", "example.com"),
         ("EXAMPLE.com.", "example.com"),
         ("  example.com ", "example.com"),
-        ("https://Example.com:8443/x", "example.com"),
+        ("https://Example.com:8443/x", "example.com:8443"),
         ("https://WWW.Example.com:443/path", "www.example.com"),
         ("HTTP://example.com?x=1#y", "example.com"),
-        ("example.com:8080", "example.com"),
+        ("example.com:8080", "example.com:8080"),
         ("example.com:", "example.com"),
         ("bücher.example", "xn--bcher-kva.example"),
         ("BÜCHER.example", "xn--bcher-kva.example"),
@@ -54,7 +108,6 @@ def test_valid_domains_have_a_normal_form(text: str, domain: str) -> None:
 def test_invalid_domains_are_rejected(text: str) -> None:
     with pytest.raises(ValueError, match=r"must|localhost"):
         normal_domain(text, development=False)
-    assert not domain_allowed(text, [], development=False)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +139,7 @@ def test_the_longest_name_that_has_a_twin() -> None:
 
 
 def test_localhost_in_development_only() -> None:
-    assert normal_domain("http://localhost:3000/", development=True) == "localhost"
+    assert normal_domain("http://localhost:3000/", development=True) == "localhost:3000"
     assert allowed_domains("localhost", [], development=True) == ["localhost"]
 
 
@@ -97,7 +150,7 @@ def test_localhost_in_development_only() -> None:
         (None, ["shop.example.com"], ["shop.example.com"]),
         ("example.com", [], ["example.com", "www.example.com"]),
         ("www.example.com", [], ["www.example.com", "example.com"]),
-        ("https://Example.com:8443/x", [], ["example.com", "www.example.com"]),
+        ("https://Example.com:8443/x", [], ["example.com:8443", "www.example.com:8443"]),
         ("bücher.example", [], ["xn--bcher-kva.example", "www.xn--bcher-kva.example"]),
         (
             "example.com",
@@ -132,6 +185,7 @@ def test_51_entries_are_too_many() -> None:
     [
         ("https://WWW.Example.com:443/path", True),
         ("example.com.", True),
+        ("example.com:8443", False),
         ("example.com.evil.com", False),
         ("evilexample.com", False),
         ("example.com@evil.com", False),

@@ -63,11 +63,11 @@ def test_nothing_around_an_allowed_domain_passes(text: str, template: str) -> No
     [
         ("WordPress/6.5; https://example.com/blog", "example.com"),
         ("WordPress/6.5; https://example.com", "example.com"),
-        ("WordPress/6.8.1-alpha-1; http://WWW.Example.com:8080/?x", "www.example.com"),
+        ("WordPress/6.8.1-alpha-1; http://WWW.Example.com:8080/?x", "www.example.com:8080"),
         ("WordPress/6.5; https://example.com; extra", "example.com"),
         ("WordPress/6.5;https://bücher.example/", "xn--bcher-kva.example"),
         ("WordPress/6.5; https://user:pw@staging.example/", "staging.example"),
-        ("WordPress/6.5; http://localhost:8888/wp", "localhost"),
+        ("WordPress/6.5; http://localhost:8888/wp", "localhost:8888"),
         ("WordPress/6.5; http://192.168.0.5/", "192.168.0.5"),
         ("WordPress/6.5; http://[::1]:80/", "[::1]"),
         ("WordPress/6.5; http://mybox", "mybox"),
@@ -99,7 +99,12 @@ NOW = 1_800_000_000_000
         (("b.example", None), None, ["a.example"], True),
         (("a.example", "b.example"), NOW - DAY + 1, [], True),
         (("a.example", "b.example"), NOW - DAY, [], False),
-        (("a.example", "b.example"), NOW, ["a.example", "b.example"], True),
+        (("a.example", "b.example"), NOW, ["a.example", "b.example"], False),
+        (("a.example", "b.example"), NOW, ["a.example"], True),
+        (("a.example", "www.a.example"), NOW, ["a.example", "www.a.example"], False),
+        (("a.example", "www.a.example"), NOW, [], False),
+        (("www.a.example:8443", "a.example:8443"), NOW, [], False),
+        (("a.example", "a.example:8443"), NOW, [], True),
     ],
 )
 def test_mismatch(

@@ -16,7 +16,6 @@ from profilesvc.contract.provider.location import (
     Location,
     PostalAddress,
     SpecialHourPeriod,
-    TimeOfDay,
     TimePeriod,
 )
 from profilesvc.domain import profiles
@@ -112,16 +111,24 @@ def test_planning_changes_neither_document() -> None:
 # Few values, so that bodies and locations often agree.
 WORDS = st.sampled_from(["", "a", "b", "ü"])
 SPECIAL: dict[Any, st.SearchStrategy[Any]] = {
-    Date: st.fixed_dictionaries({}, optional={"year": st.integers(0, 3), "month": st.integers(0, 2)}),
-    TimeOfDay: st.fixed_dictionaries({}, optional={"hours": st.integers(0, 2), "minutes": st.integers(0, 1)}),
+    Date: st.fixed_dictionaries({"year": st.integers(1, 3), "month": st.integers(1, 2)}),
+    TimePeriod: st.sampled_from(
+        [
+            {"openDay": "MONDAY", "openTime": {}, "closeDay": "MONDAY", "closeTime": {"hours": 24}},
+            {"openDay": "FRIDAY", "openTime": {"hours": 17}, "closeDay": "SATURDAY", "closeTime": {"minutes": 30}},
+            {"openDay": "SATURDAY", "openTime": {"hours": 1}, "closeDay": "SATURDAY", "closeTime": {"hours": 2}},
+        ]
+    ),
+    SpecialHourPeriod: st.sampled_from(
+        [
+            {"startDate": {"year": 2026, "month": 12, "day": 25}, "closed": True},
+            {"startDate": {"year": 2026, "month": 12, "day": 24}, "openTime": {}, "closeTime": {"hours": 12}},
+        ]
+    ),
 }
 
 
-REQUIRED: dict[Any, tuple[str, ...]] = {
-    TimePeriod: tuple(TimePeriod.model_fields),
-    SpecialHourPeriod: ("startDate",),
-    PostalAddress: ("regionCode",),
-}
+REQUIRED: dict[Any, tuple[str, ...]] = {PostalAddress: ("regionCode",)}
 
 
 def values(annotation: Any) -> st.SearchStrategy[Any]:
@@ -129,7 +136,8 @@ def values(annotation: Any) -> st.SearchStrategy[Any]:
     message, is_list = message_of(annotation)
     if message is not None:
         items = documents(message, needed=is_list)
-        return st.lists(items, max_size=2) if is_list else items
+        different = str if message in SPECIAL else None  # hours must not overlap
+        return st.lists(items, max_size=2, unique_by=different) if is_list else items
     kinds = get_args(annotation)
     if any(get_origin(kind) is list for kind in kinds):
         return st.lists(st.sampled_from(["a", "b"]), max_size=2)

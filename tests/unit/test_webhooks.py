@@ -7,6 +7,8 @@ import pytest
 
 from profilesvc.delivery.chats import message
 from profilesvc.domain.addresses import is_public, parse_target
+from support.site_cases import ADDRESSES
+from support.webhook_urls import OTHER_FORM as USUAL
 from support.webhook_urls import REFUSED
 
 # What a name may resolve to, as the system's resolver returns it.
@@ -29,10 +31,28 @@ def test_a_url_is_refused_with_its_reason(url: str, problem: str) -> None:
         ("https://8.8.8.8/", "https://8.8.8.8/"),
         ("https://[2606:4700::1111]:8443/", "https://[2606:4700::1111]:8443/"),
         ("https://xn--hks-sna.example/", "https://xn--hks-sna.example/"),
+        ("https://H\u00d6oks.example/", "https://xn--hoks-5qa.example/"),
+        ("https://hooks\u3002\uff45xample/", "https://hooks.example/"),
+        ("https://\u2615.example/", "https://xn--53h.example/"),
+        ("https://my_hooks.example/", "https://my_hooks.example/"),
+        ("https://[2606:4700:0::1111]/", "https://[2606:4700::1111]/"),
     ],
 )
 def test_a_url_is_accepted_in_its_one_form(url: str, same: str) -> None:
     assert parse_target(url, allow_private=False).url == same
+
+
+@pytest.mark.parametrize("case", [case for case in ADDRESSES if case["site"]], ids=lambda case: case["address"])
+def test_the_host_of_a_webhook_is_that_of_a_site(case: dict[str, str]) -> None:
+    """Both are canonical by one function. An address in another form, and an accident, are refused here too."""
+    address = case["address"].partition("#")[0]
+    url = address if "://" in address else f"https://{address}"
+    try:
+        found = parse_target(url, allow_private=True).netloc.removesuffix(":443").removesuffix(":80")
+    except ValueError as error:
+        found = str(error)
+    assert found in (case["site"], USUAL, case["refused"])
+    assert (found == USUAL) is (case["site"][0].isdigit() and case["site"] not in address)
 
 
 def test_development_may_allow_this_machine() -> None:

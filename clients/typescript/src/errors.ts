@@ -1,5 +1,6 @@
 // The errors of the API, with the details that programs read.
 import type { ErrorBody, OAuthError } from "./generated/types.gen.js";
+import { retryAfter } from "./retry-after.js";
 
 export type ErrorCode = ErrorBody["code"];
 type DetailsOf<Code> = Code extends keyof Details ? Details[Code] : Record<string, unknown>;
@@ -44,7 +45,7 @@ export class ApiError extends Error {
     this.code = failure?.code ?? (error as OAuthError["error"] | undefined) ?? "UNKNOWN";
     this.details = failure ? (failure.details ?? {}) : more;
     this.requestId = headers.get("X-Request-Id");
-    this.retryAfter = headers.has("Retry-After") ? Number(headers.get("Retry-After")) : null;
+    this.retryAfter = retryAfter(headers.get("Retry-After"), Date.now());
   }
 
   /** Whether the error has this code; then `details` has its type. */

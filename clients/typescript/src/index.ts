@@ -10,8 +10,10 @@ export { pages } from "./paging.js";
 export { verifyWebhook, WebhookRejected } from "./webhooks.js";
 export type { Client, Key };
 
+const LOOPBACK = /^(?:(?:.+\.)?localhost\.?|127\.[\d.]+|\[::1\])$/;
+
 export interface Options {
-  /** Where the service is, such as `https://profiles.example`. */
+  /** Where the service is, such as `https://profiles.example`. `http:` is for this machine only. */
   baseUrl: string;
   /** An API key, whose tokens the client fetches and renews. */
   key?: Key;
@@ -43,8 +45,10 @@ export function connect({ baseUrl, key, token, fetch: send = fetch, now = Date.n
 
 /** `authorization` returns the header for the first scheme of an operation that has one. */
 function made(baseUrl: string, send: typeof fetch, authorization: (scheme?: string) => Promise<string | undefined>): Client {
-  const client = createClient(createConfig({ baseUrl, fetch: send }));
+  requirePrivate(baseUrl);
+  const client = createClient(createConfig({ baseUrl, fetch: send, redirect: "manual" })); // a redirect would repeat secrets
   client.interceptors.request.use(async (request, { security }) => {
+    requirePrivate(request.url);
     const header = security && (await authorization(security[0]?.scheme));
     if (header) request.headers.set("Authorization", header);
     return request;
@@ -53,6 +57,13 @@ function made(baseUrl: string, send: typeof fetch, authorization: (scheme?: stri
     response ? new ApiError(error, response.status, response.headers) : error,
   );
   return client;
+}
+
+/** Secrets stay private on the way by TLS, or because they do not leave this machine. */
+function requirePrivate(url: string): void {
+  const { protocol, hostname } = new URL(url);
+  if (protocol === "https:" || (protocol === "http:" && LOOPBACK.test(hostname))) return;
+  throw new TypeError("The address of the service must start with https://, because requests contain secrets.");
 }
 
 /** Return the `data` of a call: `const post = await data(createPost({ client, … }))`. Throws an ApiError. */

@@ -1,4 +1,4 @@
-// The access token of an API key: fetched when it is first needed, renewed shortly before it expires.
+// The access token of an API key: fetched when it is first needed, renewed five minutes before it expires.
 import { ApiError } from "./errors.js";
 import type { Client } from "./generated/client/index.js";
 import { issueToken } from "./generated/sdk.gen.js";
@@ -7,18 +7,29 @@ import type { Token, TokenRequest } from "./generated/types.gen.js";
 /** An API key; `permissions` is a subset of its permissions, by default all. */
 export type Key = { clientId: string; clientSecret: string; permissions?: Token["permissions"] };
 
-const EARLY = 60; // seconds before the end of a token at which it is renewed, but at most half of its lifetime
+const EARLY = 300; // seconds before the end of a token at which it is renewed, but at most half of its lifetime
+const LATER = 30; // seconds until the next attempt, if the service cannot renew a token that is still valid
+const TEMPORARY = ["RATE_LIMITED", "SERVICE_UNAVAILABLE"];
+const OF_GATEWAYS = [429, 502, 503, 504]; // statuses of responses without a code of the service
 
 export class Tokens {
-  #access: { token: string; usableUntil: number } | null = null;
-  #refresh: { token: string; usableUntil: number } | null = null;
+  #access: { token: string; renewAt: number; expiresAt: number } | null = null;
+  #refresh: { token: string; expiresAt: number } | null = null;
   #renewal: Promise<string> | null = null;
 
   constructor(private readonly key: Key, private readonly client: Client, private readonly now: () => number) {}
 
-  /** Return a valid access token. */
+  /** Return a valid access token. If it cannot be renewed for the moment, it is used until it expires. */
   async get(): Promise<string> {
-    return this.#access && this.now() < this.#access.usableUntil ? this.#access.token : this.renew();
+    const access = this.#access;
+    if (access && this.now() < access.renewAt) return access.token;
+    try {
+      return await this.renew();
+    } catch (error) {
+      if (!access || this.now() >= access.expiresAt || !isTemporary(error)) throw error;
+      access.renewAt = this.now() + 1000 * LATER;
+      return access.token;
+    }
   }
 
   /** Return a new access token, unless `rejected` has been replaced already. Concurrent calls share one request. */
@@ -31,7 +42,7 @@ export class Tokens {
   async #exchange(): Promise<string> {
     const refresh = this.#refresh;
     this.#refresh = null; // a refresh token is accepted once
-    if (refresh && this.now() < refresh.usableUntil) {
+    if (refresh && this.now() < refresh.expiresAt) {
       try {
         return await this.#request({ grant_type: "refresh_token", refresh_token: refresh.token });
       } catch (error) {
@@ -43,13 +54,19 @@ export class Tokens {
   }
 
   async #request(body: TokenRequest): Promise<string> {
+    const started = this.now();
     const { data } = await issueToken({ client: this.client, body, throwOnError: true });
     const token: Token = data.data;
-    const usableUntil = (seconds: number) => this.now() + 1000 * (seconds - Math.min(EARLY, seconds / 2));
-    this.#access = { token: token.access_token, usableUntil: usableUntil(token.expires_in) };
+    const expiresAt = started + 1000 * token.expires_in;
+    this.#access = { token: token.access_token, renewAt: expiresAt - 1000 * Math.min(EARLY, token.expires_in / 2), expiresAt };
     if (token.refresh_token) {
-      this.#refresh = { token: token.refresh_token, usableUntil: usableUntil(token.refresh_expires_in ?? 0) };
+      this.#refresh = { token: token.refresh_token, expiresAt: started + 1000 * (token.refresh_expires_in ?? 0) };
     }
     return token.access_token;
   }
+}
+
+function isTemporary(error: unknown): boolean {
+  if (!(error instanceof ApiError)) return false;
+  return error.code === "UNKNOWN" ? OF_GATEWAYS.includes(error.status) : TEMPORARY.includes(error.code);
 }

@@ -74,13 +74,14 @@ class Shares:
 
 
 class Capacity:
-    """The slots and the memory that the requests of a process share.
+    """The slots that the requests of a process share, and the memory: for bodies, and for responses that wait.
 
     `on_full` is called when a request is rejected after its endpoint has started.
     """
 
     def __init__(self, total: Callable[[], int], on_full: Callable[[], None]) -> None:
         self.active, self.memory, self.on_full = Shares(total), Shares(lambda: MEMORY_BYTES), on_full
+        self.sending = Shares(lambda: MEMORY_BYTES)
         self.waiting = 0
 
 
@@ -127,6 +128,22 @@ class Slot:
         self._require(self.fits(0))
         self.enter()
 
+    @contextmanager
+    def sending(self, size: int) -> Iterator[None]:
+        """Release the slot and reserve memory for so many bytes of a response, while the client reads it.
+
+        Raises:
+            ServiceError: SERVICE_UNAVAILABLE, if no memory is free.
+        """
+        shares = self._capacity.sending
+        self._require(shares.fits(self._network, size))
+        self.leave()
+        shares.add(self._network, size)
+        try:
+            yield
+        finally:
+            shares.add(self._network, -size)
+
     def _require(self, fits: bool) -> None:
         if not fits:
             self._capacity.on_full()
@@ -172,7 +189,7 @@ class RequestGuard:
         problem = self._problem(scope, slot)
         if problem is not None:
             self._count_rejected(problem[0])
-            await _reject(self._with_headers(send, scope, request), scope["path"], *problem)
+            await reject(self._with_headers(send, scope, request), scope["path"], *problem)
             return
         sender = self._with_headers(send, scope, request, is_counted=True)
         outer = serving.set(request)
@@ -313,7 +330,8 @@ def _log(scope: Scope, status: int, seconds: float, request: RequestInfo) -> Non
     access_log.info("%s %s %d", method, route, status, extra={"more": {"request_id": request.request_id, **fields}})
 
 
-async def _reject(send: Send, path: str, kind: ErrorKind, message: str) -> None:
+async def reject(send: Send, path: str, kind: ErrorKind, message: str) -> None:
+    """Respond to a request that the app does not serve."""
     body = body_for(path, kind, message, {})
     headers = [(b"retry-after", b"1")] if kind is SERVICE_UNAVAILABLE else []
     headers += [

@@ -27,6 +27,7 @@ MAX_VALUES = 10_000
 _JSON_TYPE = re.compile(r"application/(?:[\w.!#$&^-]+\+)?json\Z", re.IGNORECASE | re.ASCII)
 _KEY_HEADER, _KEY = "X-Idempotency-Key", re.compile(r"[\x21-\x7e]{1,255}\Z")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _ARRAY_SYNTAX = re.compile(r"([^\[]+)\[.*\]\Z", re.DOTALL)
 
 
@@ -68,6 +69,9 @@ def json_object(raw: bytes) -> JsonObject:
     """
     if not raw.strip():
         raise invalid("body", "", "is empty; it must be a JSON object")
+    # Before the parser makes them. Each comma outside of a string separates two values.
+    if raw.count(b",") >= MAX_VALUES and _STRING.sub(b"", raw).count(b",") >= MAX_VALUES:
+        raise _too_many()
     try:
         value = _JSON.decode(raw.decode("utf-8"))
     except UnicodeDecodeError:
@@ -90,10 +94,14 @@ def _too_deep() -> ServiceError:
     return invalid("body", "", f"must not be nested more than {MAX_DEPTH} deep")
 
 
+def _too_many() -> ServiceError:
+    return invalid("body", "", f"must not contain more than {MAX_VALUES} values")
+
+
 def _walk(value: object, depth: int, counter: "count[int]") -> None:
     """Reject a value that is nested too deep, contains too many values, or a string that is not Unicode."""
     if next(counter) > MAX_VALUES:
-        raise invalid("body", "", f"must not contain more than {MAX_VALUES} values")
+        raise _too_many()
     if isinstance(value, str):
         _require_unicode(value)
         return

@@ -1,6 +1,8 @@
 """Quart without the features that this API does not use: tasks for each request, sessions, hosts in routing."""
 
 import asyncio
+import logging
+from collections.abc import AsyncIterable, AsyncIterator
 from functools import cached_property, lru_cache
 from typing import Any, cast
 from urllib.parse import urlparse
@@ -11,14 +13,20 @@ from quart.ctx import AppContext
 from quart.globals import _cv_app, _cv_request
 from quart.sessions import NullSession
 from quart.typing import ResponseTypes
+from quart.wrappers.response import DataBody
 from werkzeug.datastructures import Headers
 from werkzeug.routing import MapAdapter
 
+from profilesvc.api import html_forms
 from profilesvc.api.caching import negotiated
-from profilesvc.api.request import AwaitedBody, begin, headers_of
+from profilesvc.api.guard import reject
+from profilesvc.api.request import KB, SLOT, AwaitedBody, begin, headers_of
+from profilesvc.domain.errors import ServiceError
 from profilesvc.server.routing import MatchedRule
-from profilesvc.server.scope import Scope
+from profilesvc.server.scope import LEFT, Scope
 
+log = logging.getLogger("profilesvc")
+PIECE = 64 * KB  # of a response; the server keeps about as much that a client has not read
 _MOST_DIGITS = 18  # of a length; `int` rejects thousands of them
 _MOST_REMEMBERED, _LONGEST_REMEMBERED = 2_000, 128
 
@@ -46,6 +54,11 @@ class FastRequest(Request):
         """The announced length of the body in bytes; the guard has rejected a second one."""
         announced = headers_of(cast(Scope, self.scope)).get(b"content-length", [b""])[0]
         return int(announced.lstrip(b"0")[:_MOST_DIGITS] or 0) if announced.isdigit() else None
+
+    async def _load_form_data(self) -> None:
+        """Read a form that no rule of its own has read before, by the rule of small ones."""
+        if self._form is None:
+            await html_forms.read(self, html_forms.LOGIN)
 
 
 @lru_cache(None)  # every endpoint of the app
@@ -92,12 +105,51 @@ class FastConnection(ASGIHTTPConnection):
         if (tag := response.headers.get("ETag")) is not None:
             response = await negotiated(headers_of(cast(Scope, self.scope)), response, tag)
         body = getattr(response.response, "data", None)
-        if body is None:  # a file or a stream
-            await super()._send_response(send, response)
-            return
         headers = [(name.lower().encode("latin1"), value.encode("latin1")) for name, value in response.headers]
-        await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+        start = {"type": "http.response.start", "status": response.status_code, "headers": headers}
+        if body is None or len(body) > PIECE:
+            await self._send_long(send, start, response.response)
+            return
+        await send(start)
         await send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async def _send_long(self, send: Any, start: Any, body: Any) -> None:
+        """Send a long response or a stream in pieces, each after most of the one before has been read.
+
+        A stream that fails ends without its last piece, so that a client does not mistake it for a whole one.
+        """
+        scope = cast(Scope, self.scope)
+        size, begun = 2 * PIECE if isinstance(body, SharedBody) else len(getattr(body, "data", b"")) or 2 * PIECE, False
+        try:
+            with scope[SLOT].sending(size):
+                begun = True
+                await send(start)
+                async with body as pieces:
+                    async for piece in _divided(pieces):
+                        if scope.get(LEFT, bool)():
+                            return
+                        await send({"type": "http.response.body", "body": piece, "more_body": True})
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except ServiceError as error:
+            if not begun:
+                await reject(send, scope["path"], error.kind, error.message)
+                return
+            log.warning("a response ended early: %s", error.kind.code)
+
+
+async def _divided(pieces: AsyncIterable[bytes | str]) -> AsyncIterator[bytes]:
+    async for piece in pieces:
+        data = piece.encode() if isinstance(piece, str) else piece
+        for start in range(0, len(data), PIECE):
+            yield data[start : start + PIECE]
+
+
+class SharedBody(DataBody):
+    """A body of which all responses share one copy, that of its `owner`."""
+
+    def __init__(self, data: bytes, owner: object) -> None:
+        super().__init__(data)
+        self._owner = owner
 
 
 async def _no_push(_path: str, _headers: Headers) -> None:

@@ -146,12 +146,7 @@ class AwaitedBody:
     def __init__(self, announced: int | None, limit: int, scope: Scope, receive: Receive) -> None:
         self._announced, self._limit, self._scope, self._receive = announced, limit, scope, receive
         self._whole: bytes | None = None
-        self._upload: Upload | None = None
         self.was_late = False
-
-    def allow(self, upload: Upload) -> None:
-        """Accept a form with a file, which is larger and slower than the body of other endpoints."""
-        self._limit, self._upload = upload.largest, upload
 
     def has_content(self) -> bool | None:
         """Return whether the body is not empty, or None if only reading it can show that."""
@@ -176,17 +171,33 @@ class AwaitedBody:
             ServiceError: PAYLOAD_TOO_LARGE, REQUEST_TIMEOUT, SERVICE_UNAVAILABLE.
         """
         if self._whole is None:
-            self.require_size(limit)
-            self._scope[SLOT].reads = True
-            has_more = self._arrived()[1]
-            self.was_late = has_more and ARRIVED in self._scope
-            if has_more or self._upload is not None:
+            if self._begin(limit):
                 self._whole = await self._collect(limit)
             else:
                 self._whole = (await self._receive()).get("body", b"")
-        if len(self._whole) > (limit if self._upload is None else self._upload.kept):
+        if len(self._whole) > limit:
             raise _too_large(limit)
         return self._whole
+
+    async def feed(self, upload: Upload, fields: int, take: Callable[[bytes], None]) -> None:
+        """Pass a form with a file to `take` in pieces, as they arrive; `fields` is the size of its other fields.
+
+        Raises:
+            ServiceError: PAYLOAD_TOO_LARGE, REQUEST_TIMEOUT, SERVICE_UNAVAILABLE; what `take` raises.
+        """
+        self._begin(upload.largest)
+        memory = upload.largest if self._announced is None else self._announced
+        with self._scope[SLOT].waiting_for(min(memory, upload.file + fields)):
+            async for piece in self._arriving(upload.largest, uploads.BYTES_PER_SECOND, uploads.SECONDS):
+                take(piece)
+
+    def _begin(self, limit: int) -> bool:
+        """Note that the endpoint reads the body. Return whether a part of it has yet to arrive."""
+        self.require_size(limit)
+        self._scope[SLOT].reads = True
+        has_more = self._arrived()[1]
+        self.was_late = has_more and ARRIVED in self._scope
+        return has_more
 
     def __await__(self) -> Generator[Any, None, bytes]:
         """Return the whole body, because Quart awaits it to read forms."""
@@ -205,23 +216,23 @@ class AwaitedBody:
         return arrived
 
     async def _collect(self, limit: int) -> bytes:
-        body, size, started_at, has_more = bytearray(), 0, asyncio.get_running_loop().time(), True
-        rate, most, form = MIN_BYTES_PER_SECOND, MAX_SECONDS, None
-        memory = limit if self._announced is None else self._announced
-        if self._upload is not None:
-            rate, most, memory = uploads.BYTES_PER_SECOND, uploads.SECONDS, min(memory, self._upload.kept)
-            types = headers_of(self._scope).get(b"content-type", [b""])
-            form = uploads.form_of(types[0].decode("latin1"), self._upload)
-        with self._scope[SLOT].waiting_for(memory):
-            while has_more:
-                message = await self._next(started_at + min(GRACE_SECONDS + size / rate, most))
-                piece = message.get("body", b"")
-                body += piece if form is None else form.cut(piece)
-                size += len(piece)
-                has_more = message.get("more_body", False)
-                if size > limit:
-                    raise _too_large(limit)
-        return bytes(body if form is None else body + form.rest())
+        body = bytearray()
+        with self._scope[SLOT].waiting_for(limit if self._announced is None else self._announced):
+            async for piece in self._arriving(limit, MIN_BYTES_PER_SECOND, MAX_SECONDS):
+                body += piece
+        return bytes(body)
+
+    async def _arriving(self, limit: int, rate: int, most: int) -> AsyncIterator[bytes]:
+        """Yield the body in pieces, which must arrive at a `rate` in bytes per second, within `most` seconds."""
+        size, started_at, has_more = 0, asyncio.get_running_loop().time(), True
+        while has_more:
+            message = await self._next(started_at + min(GRACE_SECONDS + size / rate, most))
+            piece = message.get("body", b"")
+            size += len(piece)
+            has_more = message.get("more_body", False)
+            if size > limit:
+                raise _too_large(limit)
+            yield piece
 
     async def _next(self, deadline: float) -> Message:
         try:

@@ -31,7 +31,7 @@ def _url(value: str) -> str:
     from profilesvc.cli.checks_outside import is_url
 
     if not is_url(value):
-        raise typer.BadParameter("must be a URL such as https://host or http://host:port")
+        raise typer.BadParameter("must be a URL such as https://host or http://127.0.0.1:8000")
     return value
 
 

@@ -17,6 +17,7 @@ An example::
 
 Tokens are requested, cached and renewed automatically. `ProfileClient.user(base_url, token)` uses a user token instead,
 and `ProfileClient.signed_in(base_url, id_token, nonce)` uses the ID token of a user who has just signed in.
+Requests contain secrets, so `http://` is accepted only for this machine, and redirects are not followed.
 Temporary failures are retried if a retry cannot do anything twice. `create_post` and `sync` send an idempotency key, so
 they are retried too. Every failure is a ProfileError: a ProfileApiError with the service's code, or TransportFailed.
 `verify_webhook` checks what a webhook receives.

@@ -13,7 +13,7 @@ from profilesvc.client.errors import ProfileError
 from profilesvc.client.methods import async_call, async_each
 from profilesvc.client.operation import Operation
 from profilesvc.client.retries import Retries, Tries
-from profilesvc.client.sending import HEADERS, TIMEOUT, Options, request_of, transport_errors
+from profilesvc.client.sending import HEADERS, TIMEOUT, Options, request_of, secure_url, transport_errors
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ class AsyncProfileClient:
 
     def __init__(self, base_url: str, auth: httpx.Auth | None = None, **options: Unpack[AsyncOptions]) -> None:
         self._http = httpx.AsyncClient(
-            base_url=base_url,
+            base_url=secure_url(base_url),
             headers=HEADERS,
             timeout=options.get("timeout", TIMEOUT),
             transport=options.get("transport"),

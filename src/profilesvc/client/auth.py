@@ -13,6 +13,7 @@ from profilesvc.client import operations
 from profilesvc.client.errors import InvalidToken, ProfileApiError, RateLimited, ServiceUnavailable
 from profilesvc.client.operation import Operation
 from profilesvc.client.responses import failure_of
+from profilesvc.client.sending import secure_url
 from profilesvc.contract.tokens import Token
 
 EARLY_SECONDS = 300.0
@@ -67,7 +68,7 @@ class ServiceAuth(httpx.Auth):
         permissions: list[str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._url = base_url.rstrip("/") + operations.TOKEN_PATH
+        self._url = secure_url(base_url).rstrip("/") + operations.TOKEN_PATH
         self._client_id = client_id
         self._permissions = permissions
         self.use_secret(client_secret)

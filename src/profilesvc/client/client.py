@@ -12,7 +12,7 @@ from profilesvc.client.errors import ProfileError
 from profilesvc.client.methods import call, each
 from profilesvc.client.operation import Operation
 from profilesvc.client.retries import Retries, Tries
-from profilesvc.client.sending import HEADERS, TIMEOUT, Options, request_of, transport_errors
+from profilesvc.client.sending import HEADERS, TIMEOUT, Options, request_of, secure_url, transport_errors
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class ProfileClient:
 
     def __init__(self, base_url: str, auth: httpx.Auth | None = None, **options: Unpack[SyncOptions]) -> None:
         self._http = httpx.Client(
-            base_url=base_url,
+            base_url=secure_url(base_url),
             headers=HEADERS,
             timeout=options.get("timeout", TIMEOUT),
             transport=options.get("transport"),

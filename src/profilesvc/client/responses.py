@@ -1,5 +1,6 @@
 """Reading responses: the data of a success, or a typed error."""
 
+import time
 from typing import TypeVar
 
 import httpx
@@ -9,6 +10,7 @@ from profilesvc.client import errors
 from profilesvc.client.errors import ProfileApiError, UnreadableResponse
 from profilesvc.contract.envelope import Success
 from profilesvc.contract.json import JsonObject
+from profilesvc.contract.retry_after import retry_after
 
 T = TypeVar("T")
 
@@ -61,9 +63,8 @@ def failure_of(response: httpx.Response) -> ProfileApiError:
         kind = errors.KeyDeactivated
     message = str(error.get("message") or f"The response is HTTP {response.status_code} without an error envelope.")
     code = str(code or f"HTTP_{response.status_code}")
-    return kind(
-        code, response.status_code, message, details, response.headers.get("X-Request-Id"), _retry_after(response)
-    )
+    wait = retry_after(response.headers.get("Retry-After"), time.time())
+    return kind(code, response.status_code, message, details, response.headers.get("X-Request-Id"), wait)
 
 
 def read(response: httpx.Response, envelope: type[Success[T]]) -> T:
@@ -88,9 +89,3 @@ def _error_of(response: httpx.Response) -> JsonObject:
         return {}
     error = body.get("error") if isinstance(body, dict) else None
     return error if isinstance(error, dict) else {}
-
-
-def _retry_after(response: httpx.Response) -> float | None:
-    """Return Retry-After in seconds. The date form is ignored because the service never sends it."""
-    value = response.headers.get("Retry-After", "")
-    return float(value) if value.isascii() and value.isdigit() else None

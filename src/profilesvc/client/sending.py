@@ -1,6 +1,7 @@
 """Shared parts of both clients: options, requests and network errors."""
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from typing import TypedDict, TypeVar
 
@@ -15,6 +16,27 @@ T = TypeVar("T")
 TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 HEADERS = {"User-Agent": "profilesvc-client"}
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+_LOOPBACK = re.compile(r"(?:.+\.)?localhost\.?|127\.[0-9.]+|::1", re.ASCII)
+
+
+def secure_url(base_url: str) -> str:
+    """Return the address of the service, which is https:// or on this machine, because requests contain secrets.
+
+    Raises:
+        ValueError: It is http:// of another host, or no URL.
+    """
+    try:
+        url = httpx.URL(base_url)
+    except httpx.InvalidURL as error:
+        raise ValueError(f"The address of the service is not a URL: {error}") from None
+    if url.host and (url.scheme == "https" or (url.scheme == "http" and _LOOPBACK.fullmatch(url.host))):
+        return base_url
+    raise ValueError(
+        "The address of the service must start with https://. Requests contain secrets, so http:// is "
+        "accepted only for this machine."
+    )
 
 
 class Options(TypedDict, total=False):
@@ -39,7 +61,7 @@ def transport_errors(operation: Operation[T]) -> Iterator[None]:
 
     Raises:
         TransportFailed: There is no response. If the token request failed, the operation was not sent.
-        ValueError: The request cannot be sent, for example because the URL has no scheme.
+        ValueError: The request cannot be sent, for example because a header has a newline.
     """
     try:
         yield

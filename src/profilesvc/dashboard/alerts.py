@@ -2,6 +2,7 @@
 
 from quart import Blueprint, Response, request
 
+from profilesvc.api.html_forms import TEXTS
 from profilesvc.api.parsing import checked
 from profilesvc.contract.alerts import AlertChange, AlertCreate
 from profilesvc.contract.json import JsonObject
@@ -22,7 +23,7 @@ async def show(visit: Visit) -> Response:
     return await _list(visit)
 
 
-@view(blueprint, "/alerts", "POST")
+@view(blueprint, "/alerts", "POST", TEXTS)
 async def create(visit: Visit) -> Response:
     """Add the address of the form, or without one that of the login."""
     form = await request.form
@@ -41,7 +42,7 @@ async def one(visit: Visit, alert_id: str) -> Response:
     return await _one(visit, alert_id)
 
 
-@view(blueprint, "/alerts/<alert_id>", "POST")
+@view(blueprint, "/alerts/<alert_id>", "POST", TEXTS)
 async def change(visit: Visit, alert_id: str) -> Response:
     entry = await alerts.get(visit.services, visit.caller, alert_id)
     edit = alert_form.filled(alert_form.edit_of(entry), await request.form)

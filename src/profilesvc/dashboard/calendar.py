@@ -1,8 +1,8 @@
 """The calendars of a site and of all sites: scheduled and published posts of a month, by days of a time zone."""
 
 import contextlib
-import json
 from calendar import Calendar
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -18,11 +18,12 @@ from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import invalid
 from profilesvc.language.texts import _
 from profilesvc.services import drafts, overview
-from profilesvc.services.drafts import Draft
+from profilesvc.services.drafts import Place
 from profilesvc.services.overview import SiteView
 
 _PARAMETERS = ("q", "business", "month", "zone", "day", "page")
-_MOST_OF_DAY = 5  # of a day, after which there is a link to the rest
+_MOST_OF_DAY = 5  # posts, after which there is a link to the rest
+_LONGEST = 80  # characters of a post
 
 
 blueprint = Blueprint("calendar", __name__)
@@ -64,45 +65,30 @@ class Month:
         return Calendar().monthdatescalendar(self.first.year, self.first.month)
 
 
-Entries = dict[date, list[JsonObject]]
+Days = dict[date, list[Place]]
 
 
 @view(blueprint, "/sites/<location:locationId>/calendar")
 async def show(visit: Visit, locationId: str) -> Response:
     location = await visit.location(locationId)
-    month, entries = Month.asked(visit), Entries()
-    for created_at, post in await drafts.published(visit.services, location, month.start, month.end):
-        _add(entries, month, created_at, _state(post), post)
-    for draft in await drafts.listing(visit.services, location):
-        _add_draft(entries, month, draft)
-    return _page("calendar.html", visit, month, entries, location=location, title=await visit.title(location))
+    month = Month.asked(visit)
+    places = await drafts.places(visit.services, location.owner_id, location.name, month.start, month.end)
+    title = await visit.title(location)
+    listing = Listing.of(f"{pages.PATH}/sites/{location.id}/calendar", request.args, dict.fromkeys(_PARAMETERS))
+    return await _page("calendar.html", visit, month, places, {}, listing=listing, location=location, title=title)
 
 
 @view(blueprint, "/calendar")
 async def of_all(visit: Visit) -> Response:
     """Show the posts of all sites, or of those of a business or with a text in their name."""
-    month, entries = Month.asked(visit), Entries()
+    month = Month.asked(visit)
     listing = Listing.of(f"{pages.PATH}/calendar", request.args, dict.fromkeys(_PARAMETERS))
     every = await overview.sites(visit.services, visit.caller)
     sites = {site.row.name: site for site in every if _is_wanted(site, listing)}
-    for name, created_at, post in await drafts.published_at_all(visit.services, visit.caller, month.start, month.end):
-        if name in sites:
-            _add(entries, month, created_at, _state(post), post, sites[name])
-    for draft in await drafts.listing_of_all(visit.services, visit.caller):
-        if draft.location_name in sites:
-            _add_draft(entries, month, draft, sites[draft.location_name])
-    day = _day(listing.get("day"))
-    return _page(
-        "calendar_of_all.html",
-        visit,
-        month,
-        entries,
-        listing=listing,
-        most=_MOST_OF_DAY,
-        day=day,
-        shown=None if day is None else page_of(entries.get(day, []), listing),
-        businesses=sorted({site.row.business_name for site in every if site.row.business_name}),
-    )
+    found = await drafts.places(visit.services, visit.caller.owner_id, None, month.start, month.end)
+    places = [place for place in found if place.location_name in sites]
+    businesses = sorted({site.row.business_name for site in every if site.row.business_name})
+    return await _page("calendar_of_all.html", visit, month, places, sites, listing=listing, businesses=businesses)
 
 
 def _is_wanted(site: SiteView, listing: Listing) -> bool:
@@ -110,10 +96,38 @@ def _is_wanted(site: SiteView, listing: Listing) -> bool:
     return matches(listing.get("q"), site.title) and (not business or site.row.business_name == business)
 
 
-def _page(template: str, visit: Visit, month: Month, entries: Entries, **shown: Any) -> Response:
-    is_chosen = "zone" in request.args
+async def _page(
+    template: str,
+    visit: Visit,
+    month: Month,
+    places: list[Place],
+    sites: Mapping[str, SiteView],
+    *,
+    listing: Listing,
+    **shown: Any,
+) -> Response:
+    """Return a calendar. Only the posts that it shows are read: a month may have thousands."""
+    days, zone, day = Days(), ZoneInfo(month.zone), _day(listing.get("day"))
+    for place in places:
+        days.setdefault(datetime.fromtimestamp(place.at / 1000, zone).date(), []).append(place)
+    of_day = None if day is None else page_of(days.get(day, []), listing)
+    wanted = {place for found in days.values() for place in found[:_MOST_OF_DAY]}
+    wanted |= set() if of_day is None else set(of_day.rows)
+    contents = await drafts.contents(visit.services, visit.caller.owner_id, list(wanted))
+    entries = {place: _entry(place, post, zone, sites.get(place.location_name)) for place, post in contents.items()}
     return pages.page(
-        template, visit=visit, month=month, is_chosen=is_chosen, weekdays=hours.DAYS, entries=entries, **shown
+        template,
+        visit=visit,
+        month=month,
+        is_chosen="zone" in request.args,
+        weekdays=hours.DAYS,
+        days=days,
+        entries=entries,
+        most=_MOST_OF_DAY,
+        day=day,
+        of_day=of_day,
+        listing=listing,
+        **shown,
     )
 
 
@@ -144,15 +158,8 @@ def _instant(day: date, zone: str) -> int:
     return round(datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(zone)).timestamp() * 1000)
 
 
-def _add_draft(entries: Entries, month: Month, draft: Draft, site: SiteView | None = None) -> None:
-    if draft.due_at is not None and month.start <= draft.due_at < month.end:
-        state = post_words.DRAFT_STATES[draft.state]
-        _add(entries, month, draft.due_at, state, json.loads(draft.document), site)
-
-
-def _add(entries: Entries, month: Month, at: int, state: str, post: JsonObject, site: SiteView | None = None) -> None:
-    local = datetime.fromtimestamp(at / 1000, ZoneInfo(month.zone))
-    text = post.get("event", {}).get("title") or post.get("summary") or _("Without a text")
-    entry = {"time": f"{local:%H:%M}", "state": state, "text": text[:80], "site": site}
-    entries.setdefault(local.date(), []).append(entry)
-    entries[local.date()].sort(key=lambda one: str(one["time"]))
+def _entry(place: Place, post: JsonObject, zone: ZoneInfo, site: SiteView | None) -> JsonObject:
+    local = datetime.fromtimestamp(place.at / 1000, zone)
+    state = _state(post) if place.draft is None else post_words.DRAFT_STATES[place.draft.state]
+    text = post_words.start_of(post, _LONGEST) or _("Without a text")
+    return {"time": f"{local:%H:%M}", "state": state, "text": text, "site": site}

@@ -5,6 +5,7 @@ from urllib.parse import quote
 from quart import Blueprint, Response, request
 from werkzeug.datastructures import MultiDict
 
+from profilesvc.api.html_forms import TEXTS
 from profilesvc.api.parsing import checked
 from profilesvc.contract.provider_connections import FoundLocation, ProviderConnectionDetail, ProviderConnectionImport
 from profilesvc.dashboard import cookies, exports, pages, problems
@@ -16,6 +17,7 @@ from profilesvc.services.provider_consent import STATE_MS, Begun
 
 blueprint = Blueprint("connections", __name__)
 _LIST, _ONE = "/connections", "/connections/<connection_id>"
+_IMPORT = TEXTS._replace(fields=1_100)  # a login may reach that many locations
 
 
 @view(blueprint, _LIST)
@@ -128,7 +130,7 @@ def _matching(detail: ProviderConnectionDetail, wanted: str) -> list[FoundLocati
     return sorted(matching, key=lambda each: (each.title.casefold(), each.name))
 
 
-@view(blueprint, f"{_ONE}/import", "POST")
+@view(blueprint, f"{_ONE}/import", "POST", _IMPORT)
 async def import_chosen(visit: Visit, connection_id: str) -> Response:
     form = await request.form
     business = form.get("business_id", "")

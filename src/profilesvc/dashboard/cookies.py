@@ -22,6 +22,7 @@ class _Attributes(TypedDict):
 SESSION = "profilesvc_session"
 SIGN_IN = "profilesvc_signin"
 CONSENT = "profilesvc_consent"
+TYPED = "profilesvc_typed"  # and the number of a piece
 LANGUAGE = "profilesvc_language"
 
 

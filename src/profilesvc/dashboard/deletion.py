@@ -2,6 +2,7 @@
 
 from quart import Blueprint, Response, request
 
+from profilesvc.api.html_forms import TEXTS
 from profilesvc.dashboard import cookies, pages, problems
 from profilesvc.dashboard.visits import Visit, counted_by_address, view
 from profilesvc.domain.errors import ServiceError
@@ -29,7 +30,7 @@ async def show(visit: Visit) -> Response:
     return await _page(visit)
 
 
-@view(blueprint, _PATH, "POST")
+@view(blueprint, _PATH, "POST", TEXTS)
 async def delete(visit: Visit) -> Response:
     typed = (await request.form).get("email", "")
     try:

@@ -1,5 +1,6 @@
 """What the post form does: send a post, keep it as a draft, or schedule it; and the drafts of a location."""
 
+import asyncio
 import contextlib
 import json
 from collections.abc import Awaitable, Callable
@@ -29,17 +30,31 @@ blueprint = Blueprint("drafts", __name__)
 @view(blueprint, "/drafts")
 async def show(visit: Visit) -> Response:
     """Show the drafts of all sites, by a search in their texts and the names of the sites, and by state."""
-    choices = {"q": None, "state": post_words.DRAFT_STATES, "page": None}
+    choices = {"q": None, "state": post_words.DRAFT_STATES, "site": None, "page": None}
     listing = Listing.of(f"{pages.PATH}/drafts", request.args, choices)
     sites = {site.row.name: site for site in await overview.sites(visit.services, visit.caller)}
+    site = f"locations/{listing.get('site')}" if listing.get("site") else ""
     found = [
-        (sites[draft.location_name], draft)
-        for draft in await drafts.listing_of_all(visit.services, visit.caller)
+        draft
+        for draft in await drafts.heads(visit.services, visit.caller)
         if draft.location_name in sites
         and listing.get("state") in ("", draft.state)
-        and matches(listing.get("q"), sites[draft.location_name].title, post_words.draft_text(draft))
+        and site in ("", draft.location_name)
     ]
-    return pages.page("drafts.html", visit=visit, listing=listing, shown=page_of(found, listing))
+    if wanted := listing.get("q"):
+        starts = await _starts(visit, [draft.id for draft in found])
+        found = [each for each in found if matches(wanted, sites[each.location_name].title, starts.get(each.id))]
+    shown = page_of(found, listing)
+    starts = await _starts(visit, [draft.id for draft in shown.rows])
+    return pages.page("drafts.html", visit=visit, listing=listing, shown=shown, sites=sites, starts=starts)
+
+
+async def _starts(visit: Visit, ids: list[str]) -> dict[str, str]:
+    """Return the starts of the texts of drafts, read on a thread, because hundreds of drafts may be long."""
+    documents = await drafts.texts(visit.services, visit.caller.owner_id, ids)
+    return await asyncio.to_thread(
+        lambda: {ident: post_words.start_of(json.loads(document)) for ident, document in documents.items()}
+    )
 
 
 @view(blueprint, "/sites/<location:locationId>/drafts/<draft_id>/delete", "POST")

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from quart import Blueprint, Response, request
 
+from profilesvc.api.html_forms import TEXTS
 from profilesvc.api.parsing import checked
 from profilesvc.contract.alerts import KeyAlertsChange
 from profilesvc.contract.audit import AuditQuery
@@ -57,7 +58,7 @@ async def found_locations(visit: Visit) -> Response:
     return pages.page("_locations.html", visit=visit, form=request.args, **key_list.locations(choices, request.args))
 
 
-@view(blueprint, "/keys", "POST")
+@view(blueprint, "/keys", "POST", TEXTS)
 async def create(visit: Visit) -> Response:
     form = await request.form
     if form.get("intent") == "find":
@@ -93,7 +94,7 @@ async def roll(visit: Visit, client_id: str) -> Response:
     return pages.page("secret.html", visit=visit, created=created, new=False, is_ended=overlap == 0)
 
 
-@view(blueprint, "/keys/<client_id>/change", "POST")
+@view(blueprint, "/keys/<client_id>/change", "POST", TEXTS)
 async def change(visit: Visit, client_id: str) -> Response:
     edit = key_form.edit_of(await _own(visit, client_id)).fill(await request.form)
     try:
@@ -159,7 +160,7 @@ async def badge(visit: Visit, client_id: str) -> Response:
     return await _one(visit, client_id, f"{visit.services.settings.base_url}{pages.PATH}/badge/{secret}")
 
 
-@view(blueprint, "/keys/<client_id>/grace", "POST")
+@view(blueprint, "/keys/<client_id>/grace", "POST", TEXTS)
 async def grace(visit: Visit, client_id: str) -> Response:
     edit = None
     try:

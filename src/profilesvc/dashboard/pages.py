@@ -32,6 +32,7 @@ from profilesvc.language.choice import LANGUAGES
 PATH = "/dashboard"
 VISIT = "profilesvc.visit"  # the key of the visit in a request's scope, for error pages
 _DONE = "notice"  # the parameter of a page after a redirect
+KEPT = "profilesvc.kept"  # the key of what was typed before the session ended
 FRAGMENT = "X-Fragment"  # sent by live.js, which requests parts of pages
 # Only our own scripts and styles. Nothing is loaded from or sent to other origins.
 _POLICY = (
@@ -91,7 +92,8 @@ def text(template: str, **shown: object) -> str:
     """Render a template; `visit` is None if no user is signed in."""
     settings = current_services().settings
     guides = settings.effective_guides_folder is not None  # without them, pages have no links to them
-    common = {"visit": None, "language": texts.language(), "product": settings.dashboard, "guides": guides}
+    reader = {"visit": None, "kept": request.scope.get(KEPT), "language": texts.language()}
+    common = {**reader, "product": settings.dashboard, "guides": guides}
     return _templates().get_template(template).render(**{**common, **shown})
 
 

@@ -3,13 +3,16 @@
 from quart import Blueprint, Response, request
 from werkzeug.datastructures import MultiDict
 
+from profilesvc.api.html_forms import TEXTS
+from profilesvc.api.quart_fast import SharedBody
 from profilesvc.api.uploads import Upload
 from profilesvc.dashboard.visits import Visit, counted_by_address
 from profilesvc.domain.photos import LARGEST
 from profilesvc.services import photos
 
 _MB = 1024 * 1024
-FORM = Upload(32 * _MB, LARGEST + _MB, LARGEST)  # a phone's photo may be too large, and the other fields are kept
+# A phone's photo may be too large, and the other fields are kept.
+FORM = TEXTS._replace(upload=Upload(32 * _MB, LARGEST))
 _HEADERS = {
     "Cache-Control": "public, max-age=86400, immutable",
     "Content-Disposition": "inline",
@@ -23,7 +26,10 @@ blueprint = Blueprint("photos", __name__)
 async def photo(name: str) -> Response:
     """Serve a photo."""
     found = await photos.read(await counted_by_address(), name)
-    return Response(found.content, 200, _HEADERS, content_type=found.media_type)
+    response = Response(b"", 200, _HEADERS, content_type=found.media_type)
+    response.response = SharedBody(found.content, found)
+    response.headers["Content-Length"] = str(len(found.content))
+    return response
 
 
 async def with_upload(visit: Visit) -> "MultiDict[str, str]":

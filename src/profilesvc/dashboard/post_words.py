@@ -57,9 +57,13 @@ def draft_name(draft: Draft) -> str:
 
 def draft_text(draft: Draft) -> str:
     """Return the start of the title or text of a draft."""
-    post = draft_post(draft)
-    text: str = post.get("event", {}).get("title") or post.get("summary") or _("without a text")
-    return text[:60]
+    return start_of(draft_post(draft)) or _("without a text")
+
+
+def start_of(post: JsonObject, most: int = 60) -> str:
+    """Return the start of the title or text of a post."""
+    text: str = post.get("event", {}).get("title") or post.get("summary") or ""
+    return text[:most]
 
 
 def schedule(interval: JsonObject) -> str:

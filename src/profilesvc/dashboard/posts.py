@@ -5,6 +5,7 @@ import json
 from quart import Blueprint, Response, request
 from werkzeug.datastructures import MultiDict
 
+from profilesvc.api.html_forms import TEXTS
 from profilesvc.api.parsing import checked
 from profilesvc.contract.common import post_id
 from profilesvc.contract.json import JsonObject
@@ -40,7 +41,7 @@ async def live(visit: Visit, locationId: str) -> Response:
     return pages.page("_posts.html", visit=visit, location=location, **await _listed(visit, location, ""))
 
 
-@view(blueprint, f"{_SITE}/posts/check", "POST")
+@view(blueprint, f"{_SITE}/posts/check", "POST", TEXTS)
 async def check(visit: Visit, locationId: str) -> Response:
     """Return the problems of the form while the user fills it in."""
     form = await request.form
@@ -71,7 +72,7 @@ async def edit(visit: Visit, locationId: str, postId: str) -> Response:
     return await _edit_page(visit, location, ident, Edit(post_form.inputs_of(post_form.values(existing))))
 
 
-@view(blueprint, f"{_SITE}/posts/<post:postId>/edit", "POST")
+@view(blueprint, f"{_SITE}/posts/<post:postId>/edit", "POST", TEXTS)
 async def change(visit: Visit, locationId: str, postId: str) -> Response:
     location, form = await visit.location(locationId), await request.form
     ident = of_path("postId", post_id, postId, location.name)
@@ -128,6 +129,7 @@ async def _page(
 ) -> Response:
     """Return the list and the form. After an `error`, `form` is what the user entered."""
     usage = await overview.usage(visit.services, visit.caller)
+    found, number = await stored_drafts.listing(visit.services, location, _SIZE)
     may_exist = error is not None and "once" in form and await drafts.may_exist(visit, location, form)
     return pages.page(
         "posts.html",
@@ -140,7 +142,8 @@ async def _page(
         usage=usage,
         may_exist=may_exist,
         once=form["once"] if may_exist else random_id(visit.services.entropy),
-        drafts=await stored_drafts.listing(visit.services, location),
+        drafts=found,
+        more_drafts=number - len(found),
         preview=form.get("photo", "") if stored_photos.is_ours(visit.services, form.get("photo", "")) else "",
         **await _listed(visit, location, form.get("page", ""), is_form=error is not None),
     )

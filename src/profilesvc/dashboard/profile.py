@@ -5,6 +5,8 @@ import re
 
 from quart import Blueprint, Response, current_app, request
 
+from profilesvc.api.html_forms import TEXTS
+from profilesvc.api.request import KB
 from profilesvc.contract.json import JsonObject
 from profilesvc.dashboard import hours, pages, problems, profile_lists, values
 from profilesvc.dashboard.problem_words import in_words
@@ -23,6 +25,7 @@ from profilesvc.tokens.signer import random_id
 
 blueprint = Blueprint("profile", __name__)
 _PATH = "/sites/<location:locationId>/profile"
+_FORM = TEXTS._replace(largest=128 * KB, fields=2_000)  # hours of each day and kind, and a list of services
 _OFFERED, _MOST_OFFERED = "profilesvc.offered", 500  # of categories, for all owners
 _ITEM = re.compile(r"\.[0-9]+\Z")  # of an array, whose items have one input
 _SNAKE = re.compile(r"_([a-z])")
@@ -34,7 +37,7 @@ async def edit(visit: Visit, locationId: str) -> Response:
     return await _page(visit, location, await _form(visit, location))
 
 
-@view(blueprint, _PATH, "POST")
+@view(blueprint, _PATH, "POST", _FORM)
 async def save(visit: Visit, locationId: str) -> Response:
     """Send the fields that were changed on the page to the provider, or show more inputs."""
     location, sent = await visit.location(locationId), await request.form

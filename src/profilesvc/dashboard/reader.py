@@ -2,9 +2,11 @@
 
 from quart import Blueprint, Response, request
 
-from profilesvc.api.request import current_services
+from profilesvc.api import html_forms
+from profilesvc.api.request import current_services, quart_request
 from profilesvc.dashboard import cookies, pages
-from profilesvc.dashboard.visits import counted_by_address, local, require_own_origin
+from profilesvc.dashboard.returning import local
+from profilesvc.dashboard.visits import counted_by_address, require_own_origin
 from profilesvc.domain.request import current_request
 from profilesvc.language.choice import LANGUAGES, chosen
 
@@ -27,6 +29,7 @@ async def select() -> Response:
     """Store the selected language in a cookie, because pages without a session have one too."""
     services = await counted_by_address()
     require_own_origin(services)
+    await html_forms.read(quart_request(), html_forms.BUTTONS)
     form = await request.form
     response = pages.redirect(local(form.get("next", "")))
     if form.get("language") in LANGUAGES:

@@ -3,6 +3,7 @@
 from quart import Blueprint, Response, request
 from werkzeug.datastructures import MultiDict
 
+from profilesvc.api.html_forms import TEXTS
 from profilesvc.dashboard import pages, post_form, problems
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError
@@ -19,7 +20,7 @@ async def show(visit: Visit) -> Response:
     return await _page(visit, MultiDict())
 
 
-@view(blueprint, _PATH, "POST")
+@view(blueprint, _PATH, "POST", TEXTS)
 async def save(visit: Visit) -> Response:
     form = await request.form
     name, text = form.get("name", ""), post_form.one_line_ends(form.get("comment", ""))

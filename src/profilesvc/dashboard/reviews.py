@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 from quart import Blueprint, Response, request
 
+from profilesvc.api.html_forms import TEXTS
 from profilesvc.api.parsing import checked
 from profilesvc.contract.common import review_id
 from profilesvc.contract.json import JsonObject
@@ -31,7 +32,7 @@ async def show(visit: Visit, locationId: str) -> Response:
     return await _page(visit, await visit.location(locationId))
 
 
-@view(blueprint, f"{_SITE}/reviews/<review:reviewId>/reply", "POST")
+@view(blueprint, f"{_SITE}/reviews/<review:reviewId>/reply", "POST", TEXTS)
 async def reply(visit: Visit, locationId: str, reviewId: str) -> Response:
     location, form = await visit.location(locationId), await request.form
     ident = of_path("reviewId", review_id, reviewId, location.name)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from quart import Blueprint, Response, current_app, request
+from quart import Blueprint, Response, request
 
 from profilesvc import look
 from profilesvc.api.documents import documents
@@ -32,6 +32,7 @@ from profilesvc.dashboard import (
     profile,
     reader,
     reply_templates,
+    returning,
     reviews,
     selected,
     session,
@@ -46,21 +47,8 @@ _OF_A_SITE = [site, differences, profile, posts, drafts, calendar, reviews, repl
 _OF_THE_USER = [keys, key_requests, connections, alerts, webhooks, deliveries, audit, plan, account, deletion]
 _PARTS = [session, sites, selected, *_OF_A_SITE, *_OF_THE_USER, badge]
 _UNLISTED = [photos, alert_links, patterns, mail, reader]  # no link of the navigation
-_MISSING = "dashboard.not_found"
 _STATIC = Path(__file__).parent / "static"
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-
-
-def _page_of(path: str) -> str | None:
-    """Return the page of an action, because a browser may request the address of a form that was sent."""
-    urls = current_app.create_url_adapter(request)
-    assert urls is not None, "there is a request"
-    if not urls.test(path, "POST"):
-        return None
-    while (path := path.rpartition("/")[0]) != pages.PATH:
-        if urls.test(path, "GET") and urls.match(path, "GET")[0] != _MISSING:
-            return path
-    return path
 
 
 def blueprint() -> Blueprint:
@@ -94,7 +82,7 @@ def blueprint() -> Blueprint:
     @dashboard.get("/<path:missing>")
     async def not_found(missing: str) -> Response:
         await visits.admit_if_signed_in()
-        if (page := _page_of(request.path)) is not None:
+        if (page := returning.page_of(request.path)) is not None:
             return pages.redirect(page)
         raise ServiceError(NOT_FOUND, "Page not found.")
 

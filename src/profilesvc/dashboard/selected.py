@@ -2,6 +2,7 @@
 
 from quart import Blueprint, Response, request
 
+from profilesvc.api.html_forms import TEXTS
 from profilesvc.dashboard import pages, problems
 from profilesvc.dashboard.visits import Visit, form_key, view
 from profilesvc.domain.errors import ServiceError, invalid
@@ -35,7 +36,7 @@ async def preview(visit: Visit) -> Response:
     return await _preview(visit, _act(request.args.get("act", "")), request.args.getlist("site"))
 
 
-@view(blueprint, "/sites/selected", "POST")
+@view(blueprint, "/sites/selected", "POST", TEXTS)
 async def run(visit: Visit) -> Response:
     form = await request.form
     act, ids = _act(form.get("act", "")), form.getlist("site")

@@ -11,8 +11,9 @@ from quart import Blueprint, Response, current_app, request
 from profilesvc.api.request import current_services
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN
 from profilesvc.dashboard import cookies, pages
+from profilesvc.dashboard.returning import local
 from profilesvc.dashboard.signing_in import Attempt, Provider
-from profilesvc.dashboard.visits import Visit, counted_by_address, local, view
+from profilesvc.dashboard.visits import Visit, counted_by_address, view
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import SECOND
 from profilesvc.services import oauth2
@@ -39,7 +40,7 @@ async def sign_in() -> Response:
     path = quote(local(request.args.get("next", "")), safe="/")
     start = f"{services.settings.base_url}{pages.PATH}/sign-in/start?next={path}"
     demo = services.settings.with_dev_issuer
-    return pages.page("sign_in.html", start=start, ended="ended" in request.args, demo=demo)
+    return pages.page("sign_in.html", start=start, ended="ended" in request.args, demo=demo, typed=[])
 
 
 @blueprint.get("/sign-in/start")

@@ -2,21 +2,20 @@
 
 import contextlib
 import json
-import re
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import cast
-from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
+from profilesvc.api import html_forms
+from profilesvc.api.html_forms import BUTTONS, FormRule
 from profilesvc.api.parsing import idempotency_key
 from profilesvc.api.request import AwaitedBody, bearer_token, current_services, quart_request, receive
-from profilesvc.api.uploads import Upload
 from profilesvc.contract.common import location_name
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
 from profilesvc.contract.json import JsonObject
-from profilesvc.dashboard import cookies, pages
+from profilesvc.dashboard import cookies, form_tokens, pages, returning
 from profilesvc.domain.domains import parse_origin
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.request import current_request
@@ -24,9 +23,6 @@ from profilesvc.limits.limiter import Kind
 from profilesvc.services import access, locations, origins
 from profilesvc.services.context import AllowedLocation, Caller, Services
 from profilesvc.services.idempotency import IdempotencyKey
-from profilesvc.tokens.seals import Seal
-
-_LOCAL = re.compile(r"/dashboard(?:/[A-Za-z0-9_/-]*)?(?:\?[A-Za-z0-9_.~%+=&/-]{0,1000})?\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +36,15 @@ class Visit:
     @property
     def csrf(self) -> str:
         """The value that every form contains. Only pages of this session have it."""
-        return self._seal.seal("form")
+        return form_tokens.make(self.services, self.caller.owner_id, self.token)
 
-    def is_own_form(self, csrf: str) -> bool:
-        """Return whether a form with this value comes from a page of this session."""
-        return self._seal.unseal(csrf) == "form"
+    def require_own_form(self, csrf: str) -> None:
+        """Reject a form that is not from a page of this session, even if it is sent with a valid cookie.
 
-    @property
-    def _seal(self) -> Seal:
-        return Seal(self.services.signer.keyring, f"dashboard form\n{self.token}", self.now)
+        Raises:
+            ServiceError: AUTH_INSUFFICIENT_PERMISSIONS.
+        """
+        form_tokens.require(self.services, csrf, self.caller.owner_id, self.token)
 
     @property
     def now(self) -> int:
@@ -71,11 +67,6 @@ class Visit:
 
 
 View = Callable[..., Coroutine[object, None, Response]]
-
-
-def local(path: str) -> str:
-    """Return the path, which may have a query, if it is in the dashboard, else the dashboard's first page."""
-    return path if _LOCAL.match(path) and "//" not in path else pages.PATH
 
 
 def of_path(parameter: str, canonical: Callable[..., str], *values: str) -> str:
@@ -136,25 +127,26 @@ async def counted_by_address() -> Services:
     return services
 
 
-def view(blueprint: Blueprint, rule: str, method: str = "GET", upload: Upload | None = None) -> Callable[[View], View]:
+def view(blueprint: Blueprint, rule: str, method: str = "GET", form: FormRule = BUTTONS) -> Callable[[View], View]:
     """Declare a page (GET) or an action (POST) for signed-in users. Other users are redirected to the sign-in.
 
-    `upload` is the rule for a form with a file.
+    `form` is the rule for the form of an action.
     """
 
     def register(handler: View) -> View:
         async def serve(**path: object) -> Response:
+            if method == "POST":
+                require_own_origin(current_services())
             try:
                 visit = await admit_visit()
-                if upload is not None:
-                    visit = await _receive_upload(visit, upload)
+                if method == "POST":
+                    visit = await _with_form(visit, form)
             except ServiceError as error:
                 if not pages.is_signed_out(error):
                     raise
-                return _sign_in()
+                return await returning.sign_in(form if method == "POST" else None)
             if method == "GET":
-                return await handler(visit, **path)
-            await _require_own_form(visit)
+                return await returning.show(visit.services, visit.caller, handler(visit, **path))
             return await visit.services.background.finish(handler(visit, **path))
 
         blueprint.add_url_rule(rule, handler.__name__, serve, methods=[method])
@@ -163,40 +155,34 @@ def view(blueprint: Blueprint, rule: str, method: str = "GET", upload: Upload | 
     return register
 
 
-async def _receive_upload(visit: Visit, upload: Upload) -> Visit:
-    """Read a form with a file, which may take minutes; the session may have ended meanwhile."""
-    require_own_origin(visit.services)
+async def _with_form(visit: Visit, rule: FormRule) -> Visit:
+    """Read the form, which may take minutes if it has a file; the session may have ended meanwhile."""
     incoming = quart_request()
-    body = cast(AwaitedBody, incoming.body)
-    body.allow(upload)
-    incoming.max_content_length = upload.largest
-    await body.read(upload.largest)
-    if not body.was_late:
+    await html_forms.read(incoming, rule, visit.require_own_form)
+    if not cast(AwaitedBody, incoming.body).was_late:
         return visit
     visit.services.storage.renew()
     return await admit_visit(again=True)
 
 
-def _sign_in() -> Response:
-    path = pages.here() or pages.PATH
-    ended = "" if cookies.get(current_services(), cookies.SESSION) is None else "&ended=1"
-    return pages.redirect(f"{pages.PATH}/sign-in?next={quote(local(path), safe='/')}{ended}")
-
-
-async def _require_own_form(visit: Visit) -> None:
-    """Reject a form that is not from one of our pages, even if it is sent with a valid cookie."""
-    require_own_origin(visit.services)
-    if not visit.is_own_form((await request.form).get("csrf", "")):
-        raise ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, "This form is not from your session. Reload the page.")
-
-
 def require_own_origin(services: Services) -> None:
     """Reject a request that a page of another origin made.
+
+    A browser with `Referrer-Policy: no-referrer`, which a proxy may add, sends `Origin: null` with our own forms, and
+    reports in `Sec-Fetch-Site` that they are ours.
 
     Raises:
         ServiceError: AUTH_INSUFFICIENT_PERMISSIONS.
     """
-    sent, own = request.headers.get("Origin"), origins.own(services.settings)
+    sent, site = request.headers.get("Origin"), request.headers.get("Sec-Fetch-Site")
+    own = origins.own(services.settings)
+    if site == "same-origin" and sent == "null":
+        current_request().origin_header = None
+        return
     is_own = sent is None or (own is not None and parse_origin(sent) == own)
-    if not is_own or request.headers.get("Sec-Fetch-Site", "same-origin") not in {"same-origin", "none"}:
-        raise ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, "Forms are accepted only from the dashboard's own pages.")
+    if not is_own or site not in {None, "same-origin", "none"}:
+        address = f"{services.settings.base_url}{pages.PATH}"
+        raise ServiceError(
+            AUTH_INSUFFICIENT_PERMISSIONS,
+            f"Forms are accepted only from the pages of {address}. Open the dashboard at this address.",
+        )

@@ -3,6 +3,7 @@
 from quart import Blueprint, Response, request
 from werkzeug.datastructures import MultiDict
 
+from profilesvc.api.html_forms import TEXTS
 from profilesvc.api.parsing import checked
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.webhooks import (
@@ -24,6 +25,7 @@ _MINUTES = len("2026-01-05T09:00")
 
 
 blueprint = Blueprint("webhooks", __name__)
+_FORM = TEXTS._replace(secrets=frozenset({"url"}))  # the addresses of some services work like a secret
 
 
 @view(blueprint, "/webhooks")
@@ -31,7 +33,7 @@ async def show(visit: Visit) -> Response:
     return await _list(visit, MultiDict())
 
 
-@view(blueprint, "/webhooks", "POST")
+@view(blueprint, "/webhooks", "POST", _FORM)
 async def create(visit: Visit) -> Response:
     form = await request.form
     values = {**_values(form), "format": form.get("format", "")}
@@ -55,7 +57,7 @@ async def live(visit: Visit, webhook_id: str) -> Response:
     return pages.page("_deliveries.html", visit=visit, webhook=entry, **await _deliveries(visit, entry))
 
 
-@view(blueprint, "/webhooks/<webhook_id>", "POST")
+@view(blueprint, "/webhooks/<webhook_id>", "POST", _FORM)
 async def change(visit: Visit, webhook_id: str) -> Response:
     form, entry = await request.form, await webhooks.get(visit.services, visit.caller, webhook_id)
     edit = _edit_of(entry).fill(form, {"types": form.getlist("types")})

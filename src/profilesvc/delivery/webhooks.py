@@ -1,13 +1,13 @@
 """Webhooks by Standard Webhooks: signed, with one attempt for each call (docs/events.md)."""
 
 import time
-from email.utils import parsedate_to_datetime
 from functools import lru_cache
 
 import orjson
 
 from profilesvc import __version__
 from profilesvc.contract.json import JsonObject
+from profilesvc.contract.retry_after import retry_after
 from profilesvc.delivery.chats import message
 from profilesvc.delivery.messages import story
 from profilesvc.delivery.senders import Attempt, Delivered, Due, Failed, Outcome, Retry
@@ -45,9 +45,9 @@ class WebhookSender:
             return Delivered(attempt)
         if response.status in _GONE[one.channel.kind]:
             return Failed(attempt, disable="gone")
-        if response.status in _SLOW_DOWN and response.retry_after is not None:
-            return Retry(attempt, _not_before(response.retry_after, services.clock.now()))
-        return Retry(attempt)
+        now = services.clock.now()
+        wait = retry_after(response.retry_after, now / SECOND) if response.status in _SLOW_DOWN else None
+        return Retry(attempt) if wait is None else Retry(attempt, now + round(wait * SECOND))
 
 
 def request_of(services: Services, due: Due) -> tuple[dict[str, str], bytes]:
@@ -90,13 +90,3 @@ def _problem(status: int) -> str | None:
 
 def _since(started: float) -> int:
     return round((time.monotonic() - started) * 1000)
-
-
-def _not_before(retry_after: str, now: int) -> int:
-    """Return the instant of a Retry-After in seconds or as a date; 0 for an invalid one."""
-    if retry_after.isascii() and retry_after.isdecimal():
-        return now + int(retry_after[:9]) * SECOND
-    try:
-        return round(parsedate_to_datetime(retry_after).timestamp() * SECOND)
-    except (ValueError, TypeError, OverflowError):
-        return 0

@@ -1,15 +1,18 @@
 """Which addresses a webhook may use, so that an owner cannot make the service call its own network.
 
 An address must be public in every respect: the list of special addresses of IANA, those of clouds, and the ranges that
-contain an IPv4 address are rejected. A host is a name or an address in its usual form, because resolvers accept others.
+contain an IPv4 address are rejected. A host is a name by the rule of `hosts.py`, or an address in its usual
+form, because resolvers accept others.
 """
 
 import ipaddress
-import re
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
+from profilesvc.domain.hosts import is_address, written_host
+
 MAX_URL = 2048
+_CHARACTERS = "must be a URL without spaces, and of ASCII characters after the host; write others as %XX"
 _GLOBAL = ipaddress.ip_network("2000::/3")
 _NOT_PUBLIC = [
     ipaddress.ip_network(network)
@@ -31,8 +34,6 @@ _NOT_PUBLIC = [
         "3fff::/20",
     )
 ]
-_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\Z")
-_NUMBER = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)\Z")  # as a last label: an IPv4 address in another form
 _LOCAL = ("localhost", "local", "localdomain", "internal", "intranet", "private", "lan", "home", "corp", "home.arpa")
 
 
@@ -51,7 +52,7 @@ def is_public(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The parts of an accepted URL. `host` is in lower case, and without brackets."""
+    """The parts of an accepted URL. `host` is in A-labels, and without brackets."""
 
     scheme: str
     host: str
@@ -81,32 +82,34 @@ def parse_target(url: str, *, allow_private: bool) -> Target:
     """
     if len(url) > MAX_URL:
         raise ValueError("must have at most 2,048 characters")
-    if not url.isascii() or not url.isprintable() or any(char in url for char in ' \\"<>^`{|}'):
-        raise ValueError("must be a URL of ASCII characters without spaces; write other characters as %XX or punycode")
+    if any(char <= " " or char in '\\"<>^`{|}\x7f' for char in url):
+        raise ValueError(_CHARACTERS)
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
         raise ValueError("must be a valid URL with a port from 1 to 65535") from None
     _check_form(parts, allow_private=allow_private)
+    host = _canonical(parts)
     target = Target(
         parts.scheme,
-        _usual(parts.hostname or ""),
+        host.strip("[]"),
         _PORTS[parts.scheme] if port is None else port,
         (parts.path or "/") + (f"?{parts.query}" if parts.query else ""),
     )
     if target.port == 0 or (not allow_private and target.port != 443 and target.port <= 1023):
         raise ValueError("must have port 443 or a port above 1023")
-    _check_host(target.host, is_bracketed="[" in parts.netloc, allow_private=allow_private)
+    if not allow_private and not _may_be_public(target.host, is_address=is_address(host)):
+        raise ValueError("must not lead to a private address")
     return target
 
 
-def _usual(host: str) -> str:
-    """Return the usual form of a host, which for an IPv6 address is the shortest one."""
-    try:
-        return str(ipaddress.IPv6Address(host))
-    except ValueError:
-        return host.rstrip(".")
+def _canonical(parts: SplitResult) -> str:
+    name = parts.hostname or ""
+    host = written_host(f"[{name}]" if "[" in parts.netloc else name)
+    if is_address(host) and host[0] != "[" and host != name.removesuffix("."):
+        raise ValueError("must contain a host name, or an address in its usual form")
+    return host
 
 
 def _check_form(parts: SplitResult, *, allow_private: bool) -> None:
@@ -118,26 +121,11 @@ def _check_form(parts: SplitResult, *, allow_private: bool) -> None:
         raise ValueError("must not contain a fragment (#)")
     if not parts.hostname:
         raise ValueError("must contain a host")
+    if not (parts.path + parts.query).isascii():
+        raise ValueError(_CHARACTERS)
 
 
-def _check_host(host: str, *, is_bracketed: bool, allow_private: bool) -> None:
-    labels = host.split(".")
-    is_address = is_bracketed or _is_ipv4(host)
-    if not is_address and (len(host) > 253 or not all(_LABEL.match(label) for label in labels)):
-        raise ValueError("must contain a valid host name")
-    if not is_address and _NUMBER.match(labels[-1]):
-        raise ValueError("must contain a host name, or an address in its usual form")
-    if allow_private:
-        return
-    if is_address and not is_public(host):
-        raise ValueError("must not lead to a private address")
-    if not is_address and (len(labels) == 1 or any(host == name or host.endswith(f".{name}") for name in _LOCAL)):
-        raise ValueError("must not lead to a private address")
-
-
-def _is_ipv4(host: str) -> bool:
-    try:
-        ipaddress.IPv4Address(host)
-    except ValueError:
-        return False
-    return True
+def _may_be_public(host: str, *, is_address: bool) -> bool:
+    if is_address:
+        return is_public(host)
+    return "." in host and not any(host == name or host.endswith(f".{name}") for name in _LOCAL)

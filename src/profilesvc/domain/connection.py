@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from profilesvc.contract.connection import ConnectionState, ReasonHint
+from profilesvc.domain.domains import same_sites
 from profilesvc.domain.time import DAY, HOUR, iso
 
 NEXT_HEARTBEAT_SECONDS = 3_600  # what the response to a heartbeat asks for
@@ -37,16 +38,17 @@ def reported_state(last_heartbeat_at: int | None, created_at: int, grace: int, n
     return "online" if now - last_heartbeat_at <= ONLINE_FOR else "idle"
 
 
-def site_mismatch(hosts: tuple[str | None, str | None], other_at: int | None, allowed: list[str], now: int) -> bool:
+def site_mismatch(sites: tuple[str | None, str | None], other_at: int | None, allowed: list[str], now: int) -> bool:
     """Return whether heartbeats look like those of a clone or a staging copy.
 
-    `hosts` are the site of the last heartbeat and the previous different site, which was last seen at `other_at`. It is
-    a mismatch if the first is outside the key's domains, or if both were seen within a day.
+    `sites` are the site of the last heartbeat and the previous different site, which was last seen at `other_at`. It is
+    a mismatch if the first is outside the key's domains, or if both were seen within a day and are not one site.
     """
-    host, other = hosts
-    if host is None:
+    site, other = sites
+    if site is None:
         return False
-    return bool(allowed and host not in allowed) or bool(other and other_at is not None and now - other_at < DAY)
+    is_recent = other is not None and other_at is not None and now - other_at < DAY
+    return bool(allowed and site not in allowed) or (is_recent and other not in same_sites(site, allowed))
 
 
 def reason_hint(last: int | None, now: int, deactivated: bool, mismatch: bool) -> ReasonHint | None:

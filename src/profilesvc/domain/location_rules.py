@@ -217,14 +217,9 @@ def incomplete(location: JsonObject) -> Iterator[Violation]:
     yield from _missing(location, in_arrays=False)
 
 
-def problems(location: JsonObject, today: date, reported: list[Problem]) -> list[Problem]:
-    """Return the problems of the values of a request, except for fields that are already reported."""
-    known = [field for _, field, _ in reported]
-    return [
-        ("body", path, fault.problem)
-        for path, fault in violations(location, today)
-        if not any(f"{path}.".startswith(f"{field}.") for field in known)
-    ]
+def problems(location: JsonObject, today: date) -> list[Problem]:
+    """Return the problems of the values of a request."""
+    return [("body", path, fault.problem) for path, fault in violations(location, today)]
 
 
 def _missing(location: JsonObject, *, in_arrays: bool) -> Iterator[Violation]:

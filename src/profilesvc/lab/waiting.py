@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import httpx
 
+from profilesvc.contract.retry_after import retry_after
 from profilesvc.lab.record import error_of
 
 LONGEST_WAIT_SECONDS = 180.0  # for all rate limits of one request
@@ -69,8 +70,8 @@ def _limit_pause(response: httpx.Response) -> float | None:
     by_provider = isinstance(details, dict) and details.get("reason") == "rate_limited"
     if error.get("code") == "QUOTA_EXCEEDED" or not (response.status_code == 429 or by_provider):
         return None
-    retry_after = response.headers.get("Retry-After", "")
-    return max(float(retry_after), 1.0) if retry_after.isdigit() else _USUAL_PAUSE_SECONDS
+    wait = retry_after(response.headers.get("Retry-After"), time.time())
+    return _USUAL_PAUSE_SECONDS if wait is None else max(wait, 1.0)
 
 
 def _is_outage(response: httpx.Response) -> bool:

@@ -104,6 +104,24 @@ def _client(storage: RedisStorage) -> Any:
     return bridge.get_connection()
 
 
+async def _ending_if_cancelled(work: Awaitable[Result]) -> Result:
+    """Return the result of the work, or end with the task that waits for it.
+
+    The client sends by `asyncio.wait_for`, which in Python 3.11 loses a cancellation that arrives together with its
+    result. A caller with a deadline would then go on without one.
+
+    Raises:
+        asyncio.CancelledError: The task was cancelled while the work ran.
+    """
+    task = asyncio.current_task()
+    before = task.cancelling() if task else 0
+    try:
+        return await work
+    finally:
+        if task and task.cancelling() > before:
+            raise asyncio.CancelledError
+
+
 class Server:
     """A server of counters. While it fails, requests go to a fallback, and only one in some seconds tries again."""
 
@@ -125,8 +143,7 @@ class Server:
                 if is_probe:  # the others do not wait for its result
                     self._paused_until = now + self._pause
                 try:
-                    await self.client.initialize()  # that of a cluster does not wait for itself in its commands
-                    result = await shared()
+                    result = await _ending_if_cancelled(self._initialized(shared))
                 except _FAILURES as error:
                     self._pause_requests(error)
                 else:
@@ -137,6 +154,10 @@ class Server:
 
     async def close(self) -> None:
         await self.client.aclose()
+
+    async def _initialized(self, shared: Callable[[], Awaitable[Result]]) -> Result:
+        await self.client.initialize()  # that of a cluster does not wait for itself in its commands
+        return await shared()
 
     def _pause_requests(self, error: Exception) -> None:
         now = asyncio.get_running_loop().time()

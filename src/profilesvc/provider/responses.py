@@ -3,11 +3,11 @@
 import json
 import math
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 
 import httpx
 
 from profilesvc.contract.json import JsonObject
+from profilesvc.contract.retry_after import retry_after
 from profilesvc.domain.time import DAY, HOUR, SECOND, Clock
 from profilesvc.provider.port import ProviderError, Reason
 
@@ -18,7 +18,7 @@ _RETIRED = 501
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A response that was read; `retry_after` is in seconds, if the provider sent it."""
+    """A response that was read; `retry_after` is in seconds, at most a day, if the provider sent it."""
 
     status: int
     body: bytes
@@ -32,16 +32,8 @@ async def read_response(response: httpx.Response, clock: Clock) -> Received:
         body += chunk
         if len(body) > MAX_BODY_BYTES:
             raise ProviderError("unavailable", retryable=False, provider_message="response larger than 10 MB")
-    return Received(response.status_code, bytes(body), _retry_after(response.headers.get("Retry-After", ""), clock))
-
-
-def _retry_after(text: str, clock: Clock) -> float | None:
-    """Parse seconds or a date. Return None for the past, for more than a day and for invalid values."""
-    try:
-        seconds = float(text) if text.isdecimal() else parsedate_to_datetime(text).timestamp() - clock.now() / SECOND
-    except ValueError:
-        return None
-    return seconds if 0 <= seconds <= DAY / SECOND else None
+    wait = retry_after(response.headers.get("Retry-After"), clock.now() / SECOND)
+    return Received(response.status_code, bytes(body), None if wait is None else min(wait, DAY / SECOND))
 
 
 def read_document(received: Received) -> JsonObject:

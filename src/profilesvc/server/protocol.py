@@ -15,7 +15,7 @@ from typing import Any, cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from profilesvc.server.scope import ARRIVED, BEFORE, MALFORMED
+from profilesvc.server.scope import ARRIVED, BEFORE, LEFT, MALFORMED
 
 HEAD_SECONDS = 10
 MAX_HEAD_BYTES = 256 * 1024
@@ -167,6 +167,7 @@ class Protocol(HttpToolsProtocol):
         if self.scope["http_version"] == "1.0" or (b"content-length", b"0") in self.headers:
             cycle.waiting_for_100_continue = False  # such a client does not wait for it (RFC 9110 §10.1.1)
         self.scope[ARRIVED] = lambda: (len(cycle.body), cycle.more_body)  # type: ignore[literal-required]  # our own name
+        self.scope[LEFT] = lambda: cycle.disconnected  # type: ignore[literal-required]  # our own name
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle

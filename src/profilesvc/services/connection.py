@@ -17,7 +17,7 @@ from profilesvc.contract.connection import (
 )
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain import connection as rules
-from profilesvc.domain.domains import domain_allowed, site_host
+from profilesvc.domain.domains import domain_allowed, same_sites, site_host
 from profilesvc.domain.request import current_request
 from profilesvc.domain.time import iso_or_none
 from profilesvc.services import origins
@@ -41,11 +41,11 @@ async def heartbeat(services: Services, caller: Caller, body: Heartbeat, user_ag
     if "detected_plugins" in reported:
         reported["detected_plugins"] = json.dumps(reported["detected_plugins"])
     now, site = services.clock.now(), site_host(user_agent)
-    await services.beats.add(
-        Beat(
-            caller.owner_id, caller.key.id, now, **reported, site_host=site, site_host_at=None if site is None else now
-        )
-    )
+    beat = Beat(caller.owner_id, caller.key.id, now, **reported)
+    if site is not None:
+        same = same_sites(site, keys.domains_of(caller.key.allowed_domains))
+        beat = beat._replace(site_host=site, site_host_at=now, same_sites=json.dumps(same))
+    await services.beats.add(beat)
     return HeartbeatReceived(next_heartbeat_in=rules.NEXT_HEARTBEAT_SECONDS)
 
 
@@ -112,8 +112,7 @@ async def validate(services: Services, body: CredentialCheck) -> CredentialsVali
     if key is None:
         return CredentialsInvalid(reason="invalid_credentials")
     origins.decide(services, current_request(), key)
-    development = not services.settings.production
-    allowed = keys.domains_of(key.allowed_domains)
+    development, allowed = not services.settings.production, keys.domains_of(key.allowed_domains)
     if body.site_domain is not None and not domain_allowed(body.site_domain, allowed, development=development):
         return CredentialsInvalid(reason="domain_not_allowed")
     if key.hold is not None:

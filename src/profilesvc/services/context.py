@@ -21,6 +21,7 @@ from profilesvc.domain.time import Clock, iso
 from profilesvc.limits.limiter import Limiter
 from profilesvc.provider.port import Provider
 from profilesvc.services.audit import PendingEvents
+from profilesvc.services.copies import Copies
 from profilesvc.services.login_cache import Logins
 from profilesvc.services.request_log import RequestLog
 from profilesvc.services.resolving import Resolver, resolve
@@ -95,6 +96,7 @@ class Services:
     pending_events: PendingEvents = field(default_factory=PendingEvents)
     request_log: RequestLog = field(default_factory=RequestLog)
     resolver: Resolver = resolve
+    photos: Copies = field(default_factory=Copies)
     logins: Logins = field(default_factory=Logins)
     push_tokens: PushTokens | None = None  # None: there is no change feed
     due: asyncio.Event = field(default_factory=asyncio.Event)  # set when a delivery is queued, to wake the worker

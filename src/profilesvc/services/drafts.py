@@ -3,10 +3,12 @@
 import json
 import logging
 import re
+from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from profilesvc.contract.errors import CONFLICT
+from profilesvc.contract.errors import CONFLICT, RATE_LIMITED
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.posts import check_create
@@ -19,12 +21,12 @@ from profilesvc.services.idempotency import Claim, IdempotencyKey, lease, run_on
 from profilesvc.storage import drafts
 from profilesvc.storage import posts as cached
 from profilesvc.storage.drafts import Draft as Draft
-from profilesvc.storage.drafts import DueDraft
+from profilesvc.storage.drafts import DueDraft, Head
 from profilesvc.tokens.signer import random_id
 
 log = logging.getLogger("profilesvc")
 MOST = 500  # of an owner
-SHOWN = 5_000  # posts of a calendar of all locations
+SHOWN = 5_000  # posts of a calendar
 LONGEST = 180 * DAY
 LARGEST = 20_000  # characters of all fields, more than a post that the provider accepts
 _LONGER = MINUTE  # than the lease of the idempotency key
@@ -34,34 +36,55 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 UNKNOWN = "The provider did not respond for 20 hours. Look at the profile before you send the post again."
 
 
-async def listing(services: Services, location: AllowedLocation) -> list[Draft]:
-    """Return the drafts of a location, the next to be published first."""
+async def listing(services: Services, location: AllowedLocation, limit: int) -> tuple[list[Draft], int]:
+    """Return drafts of a location, the next to be published first, and how many there are."""
     async with services.storage.read() as session:
-        return await drafts.of_location(session, location.owner_id, location.name)
+        found = await drafts.of_location(session, location.owner_id, location.name, limit)
+        number = len(found) if len(found) < limit else await drafts.count(session, location.owner_id, location.name)
+    return found, number
 
 
-async def published(
-    services: Services, location: AllowedLocation, first: int, end: int
-) -> list[tuple[int, JsonObject]]:
-    """Return when the posts of a period were created, and the posts as last read; the oldest first, at most 500."""
-    async with services.storage.read() as session:
-        found = await cached.published(session, location.owner_id, location.name, first, end)
-    return [(created_at, json.loads(document)) for created_at, document in found]
-
-
-async def listing_of_all(services: Services, caller: Caller) -> list[Draft]:
+async def heads(services: Services, caller: Caller) -> list[Head]:
     """Return the drafts of all locations of the caller, the next to be published first, those without a time last."""
     async with services.storage.read() as session:
-        return await drafts.of_owner(session, caller.owner_id)
+        return await drafts.heads(session, caller.owner_id)
 
 
-async def published_at_all(
-    services: Services, caller: Caller, first: int, end: int
-) -> list[tuple[str, int, JsonObject]]:
-    """Return location, time and content of the caller's posts of a period, at most `SHOWN`, as `published` does."""
+async def texts(services: Services, owner_id: int, ids: Sequence[str]) -> dict[str, str]:
+    """Return the posts, as JSON, of some drafts."""
     async with services.storage.read() as session:
-        found = await cached.published_by_owner(session, caller.owner_id, first, end, SHOWN)
-    return [(name, created_at, json.loads(document)) for name, created_at, document in found]
+        return await drafts.texts(session, owner_id, ids)
+
+
+class Place(NamedTuple):
+    """A published or scheduled post in a calendar, without its contents; `at` in milliseconds."""
+
+    at: int
+    location_name: str
+    post_id: str
+    draft: Head | None = None
+
+
+async def places(services: Services, owner_id: int, location: str | None, first: int, end: int) -> list[Place]:
+    """Return the posts and drafts of a period, of a location or of all of an owner; at most `SHOWN` posts."""
+    async with services.storage.read() as session:
+        found = [Place(*row) for row in await cached.places(session, owner_id, location, first, end, SHOWN)]
+        scheduled = await drafts.heads(session, owner_id)
+    for one in scheduled:
+        if one.due_at is not None and first <= one.due_at < end and location in (None, one.location_name):
+            found.append(Place(one.due_at, one.location_name, "", one))
+    return sorted(found, key=lambda place: place.at)
+
+
+async def contents(services: Services, owner_id: int, wanted: Sequence[Place]) -> dict[Place, JsonObject]:
+    """Return the posts of a few places of a calendar, as they were last read."""
+    names = {(place.location_name, place.post_id): place for place in wanted if place.draft is None}
+    ids = {place.draft.id: place for place in wanted if place.draft is not None}
+    async with services.storage.read() as session:
+        published = await cached.texts(session, owner_id, names) if names else {}
+        scheduled = await drafts.texts(session, owner_id, list(ids)) if ids else {}
+    found = {names[name]: json.loads(document) for name, document in published.items()}
+    return found | {ids[ident]: json.loads(document) for ident, document in scheduled.items()}
 
 
 async def get(services: Services, location: AllowedLocation, draft_id: str) -> Draft:
@@ -263,7 +286,7 @@ async def _failed(services: Services, due: DueDraft, error: ServiceError, *, may
             error.kind.status >= 500 or error.kind.status == CONFLICT.status
         )
     is_unknown = is_unknown or may_exist
-    is_temporary = is_unknown or bool(error.details.get("retryable", False))
+    is_temporary = is_unknown or error.kind is RATE_LIMITED or bool(error.details.get("retryable", False))
     next_at = services.clock.now() + _RETRY if is_temporary else None
     state: drafts.State = "sending" if is_unknown else "failed" if next_at is None else "scheduled"
     log.info("drafts: publishing draft %s failed: %s", due.id, error.kind.code)

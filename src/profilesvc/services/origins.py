@@ -1,6 +1,6 @@
 """Decide whether the page that sends a request may read the response."""
 
-from profilesvc.domain.domains import Origin, normal_domain, origin_allowed, parse_origin
+from profilesvc.domain.domains import Origin, is_local, origin_allowed, parse_origin, site_of
 from profilesvc.domain.request import RequestInfo
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
@@ -36,16 +36,17 @@ async def preflight(services: Services, request: RequestInfo) -> None:
         return
     domain = None
     if origin.scheme == "https" or not settings.production:
-        domain = _domain(origin.host, development=not settings.production)
+        domain = _site(origin, development=not settings.production)
     async with services.storage.read() as session:
         request.may_read = await domains.allow(session, domain, services.clock.now())
 
 
-def _domain(host: str, *, development: bool) -> str | None:
+def _site(origin: Origin, *, development: bool) -> str | None:
     try:
-        return normal_domain(host, development=development)
+        site = site_of(origin.address)
     except ValueError:
         return None
+    return site if development or not is_local(site) else None
 
 
 def own(settings: Settings) -> Origin | None:

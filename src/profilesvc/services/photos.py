@@ -1,12 +1,13 @@
 """Photos of posts. The provider fetches a photo from a URL, so a photo that an owner uploads is served here."""
 
+import asyncio
 import hashlib
 import json
 import re
 
 from profilesvc.contract.errors import CONFLICT
 from profilesvc.domain.errors import ServiceError, invalid
-from profilesvc.domain.photos import media_type
+from profilesvc.domain.photos import media_type, without_metadata
 from profilesvc.domain.time import DAY
 from profilesvc.services.access import missing, require_plan
 from profilesvc.services.context import Caller, Services
@@ -34,6 +35,7 @@ async def store(services: Services, caller: Caller, content: bytes, once: str = 
     """
     require_plan(caller, "posts")
     try:
+        content = await asyncio.to_thread(without_metadata, content)
         found = media_type(content)
     except ValueError as error:
         raise invalid("body", "media", str(error)) from None
@@ -109,8 +111,22 @@ async def read(services: Services, name: str) -> Photo:
     match = _NAME.fullmatch(name)
     if match is None:
         raise missing("photo")
+    owner_id, ident, now = int(match[1]), match[2], services.clock.now()
     async with services.storage.read() as session:
-        found = await photos.find(session, int(match[1]), match[2], services.clock.now())
+        is_there = await photos.exists(session, owner_id, ident, now)
+    found = await services.photos.get(name, lambda: _load(services, owner_id, ident)) if is_there else None
     if found is None:
         raise missing("photo")
     return found
+
+
+async def _load(services: Services, owner_id: int, ident: str) -> Photo | None:
+    """Read a photo. One that was stored by an earlier version may have metadata."""
+    async with services.storage.read() as session:
+        found = await photos.find(session, owner_id, ident, services.clock.now())
+    if found is None:
+        return None
+    try:
+        return Photo(found.media_type, await asyncio.to_thread(without_metadata, found.content))
+    except ValueError:
+        return found

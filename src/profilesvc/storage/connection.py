@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import Update, and_, bindparam, case, exists, func, select, update
+from sqlalchemy import ColumnElement, String, Text, Update, and_, bindparam, case, cast, exists, func, select, update
 
 from profilesvc.database.statements import Executor, Insert, Prefetch, Prepared, PreparedWrite, Row, fetch, insert_by
 from profilesvc.database.writers import Executions
@@ -57,7 +57,10 @@ def from_row(columns: Row) -> Watched | None:
 
 
 class Beat(NamedTuple):
-    """A heartbeat as it is stored; a field that is None keeps its old value."""
+    """A heartbeat as it is stored; a field that is None keeps its old value.
+
+    `same_sites` is a JSON array of what names the same site as `site_host`. It is not stored.
+    """
 
     owner_id: int
     key_id: int
@@ -68,14 +71,24 @@ class Beat(NamedTuple):
     detected_plugins: str | None = None
     site_host: str | None = None
     site_host_at: int | None = None
+    same_sites: str = "[]"
+
+
+_COLUMNS = Beat._fields[:-1]
+
+
+def names_site(array: ColumnElement[str], site: ColumnElement[str]) -> ColumnElement[bool]:
+    """Return whether a JSON array of sites has this one. LIKE would read an underscore as any character."""
+    return func.replace(array, cast('"', String) + site + '"', "") != array
 
 
 def _upsert(dialect: str) -> Insert:
     insert = insert_by(dialect, connections)
     new, old = insert.excluded, connections.c
-    kept = {name: func.coalesce(new[name], old[name]) for name in Beat._fields[3:]}
+    kept = {name: func.coalesce(new[name], old[name]) for name in _COLUMNS[3:]}
     # When a heartbeat names a new site, the old one moves to other_site; one statement, so that no race loses it.
-    moved = and_(old.site_host.is_not(None), new.site_host.is_not(None), old.site_host != new.site_host)
+    is_new = ~names_site(bindparam("same_sites", type_=Text), old.site_host)
+    moved = and_(old.site_host.is_not(None), new.site_host.is_not(None), old.site_host != new.site_host, is_new)
     sites = {
         "other_site_host": case((moved, old.site_host), else_=old.other_site_host),
         "other_site_host_at": case((moved, old.site_host_at), else_=old.other_site_host_at),
@@ -114,7 +127,7 @@ def _start(dialect: str) -> Insert:
     return insert.from_select(["owner_id", "key_id", "started_at", "ended_at"], new).on_conflict_do_nothing()
 
 
-_UPSERT, _EXTEND, _START = PreparedWrite(_upsert, Beat._fields), PreparedWrite(_extend), PreparedWrite(_start)
+_UPSERT, _EXTEND, _START = PreparedWrite(_upsert, _COLUMNS), PreparedWrite(_extend), PreparedWrite(_start)
 
 
 def recording(dialect: str, beats: list[Beat]) -> list[Executions]:

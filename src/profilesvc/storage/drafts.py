@@ -27,6 +27,16 @@ class Draft(NamedTuple):
     updated_at: int
 
 
+class Head(NamedTuple):
+    """A draft in a list, without its contents, which are up to 500 times 20,000 characters."""
+
+    id: str
+    location_name: str
+    state: State
+    due_at: int | None
+    problem: str | None
+
+
 class DueDraft(NamedTuple):
     """A draft whose next attempt is due, and the plan of its owner."""
 
@@ -42,18 +52,25 @@ def _is(owner_id: int, draft_id: str) -> ColumnElement[bool]:
     return and_(drafts.c.owner_id == owner_id, drafts.c.id == draft_id)
 
 
-async def of_location(session: Executor, owner_id: int, location: str) -> list[Draft]:
-    """Return the drafts of a location, the next to be published first."""
+async def of_location(session: Executor, owner_id: int, location: str, limit: int) -> list[Draft]:
+    """Return drafts of a location, the next to be published first."""
     query = select(*_COLUMNS).where(drafts.c.owner_id == owner_id, drafts.c.location_name == location)
     order = (func.coalesce(drafts.c.due_at, 0), drafts.c.updated_at)
-    return [Draft._make(row) for row in await session.execute(query.order_by(*order))]
+    return [Draft._make(row) for row in await session.execute(query.order_by(*order).limit(limit))]
 
 
-async def of_owner(session: Executor, owner_id: int) -> list[Draft]:
+async def heads(session: Executor, owner_id: int) -> list[Head]:
     """Return the drafts of all locations of an owner, the next to be published first, those without a time last."""
     order = (drafts.c.due_at.is_(None), drafts.c.due_at, drafts.c.updated_at.desc())
-    query = select(*_COLUMNS).where(drafts.c.owner_id == owner_id).order_by(*order)
-    return [Draft._make(row) for row in await session.execute(query)]
+    columns = [drafts.c[name] for name in Head._fields]
+    query = select(*columns).where(drafts.c.owner_id == owner_id).order_by(*order)
+    return [Head._make(row) for row in await session.execute(query)]
+
+
+async def texts(session: Executor, owner_id: int, ids: Sequence[str]) -> dict[str, str]:
+    """Return the posts, as JSON, of some drafts by their ids."""
+    query = select(drafts.c.id, drafts.c.document).where(drafts.c.owner_id == owner_id, drafts.c.id.in_(ids))
+    return {row.id: row.document for row in await session.execute(query)}
 
 
 async def documents(session: Executor, owner_id: int, names: Sequence[str]) -> list[str]:
@@ -67,8 +84,10 @@ async def find(session: Executor, owner_id: int, draft_id: str) -> Draft | None:
     return None if row is None else Draft._make(row)
 
 
-async def count(session: Executor, owner_id: int) -> int:
+async def count(session: Executor, owner_id: int, location: str | None = None) -> int:
     query = select(func.count()).select_from(drafts).where(drafts.c.owner_id == owner_id)
+    if location is not None:
+        query = query.where(drafts.c.location_name == location)
     return int((await session.execute(query)).scalar_one())
 
 

@@ -1,6 +1,6 @@
 """Queries on photos that the provider fetches."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from sqlalchemy import Column, ColumnElement, Select, and_, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -9,7 +9,8 @@ from profilesvc.database.statements import Executor, insert_into
 from profilesvc.storage.tables import drafts, photos, posts
 
 
-class Photo(NamedTuple):
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Photo:
     """A photo as it is served."""
 
     media_type: str
@@ -19,7 +20,7 @@ class Photo(NamedTuple):
 async def add(session: AsyncSession, owner_id: int, photo_id: str, photo: Photo, expires_at: int) -> None:
     """Add a photo. Another request with the same form may have added it just now."""
     added = insert_into(session, photos).values(
-        owner_id=owner_id, id=photo_id, **photo._asdict(), expires_at=expires_at
+        owner_id=owner_id, id=photo_id, media_type=photo.media_type, content=photo.content, expires_at=expires_at
     )
     await session.execute(added.on_conflict_do_nothing())
 
@@ -35,7 +36,12 @@ async def total(session: Executor, owner_id: int) -> tuple[int, int]:
 async def find(session: Executor, owner_id: int, photo_id: str, now: int) -> Photo | None:
     is_photo = and_(_is(owner_id, photo_id), photos.c.expires_at > now)
     row = (await session.execute(select(photos.c.media_type, photos.c.content).where(is_photo))).first()
-    return None if row is None else Photo._make(row)
+    return None if row is None else Photo(*row)
+
+
+async def exists(session: Executor, owner_id: int, photo_id: str, now: int) -> bool:
+    found = select(photos.c.media_type).where(_is(owner_id, photo_id), photos.c.expires_at > now)
+    return (await session.execute(found)).first() is not None
 
 
 async def keep(session: AsyncSession, owner_id: int, photo_id: str, expires_at: int) -> None:

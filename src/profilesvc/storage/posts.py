@@ -1,4 +1,4 @@
-"""Queries on the cached posts and on the monthly quota."""
+"""Queries on the cached posts."""
 
 import json
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.statements import Executor, Prefetch, Prepared, Row, fetch, insert_into, joined, upsert
 from profilesvc.storage.locations import is_kept, is_location
-from profilesvc.storage.tables import OWNER, events, locations, post_usage, posts
+from profilesvc.storage.tables import OWNER, events, locations, posts
 
 Position = tuple[int, str]
 
@@ -137,21 +137,24 @@ async def find(session: Executor, owner_id: int, location: str, post_id: str) ->
     return (await session.execute(query)).scalar_one_or_none()
 
 
-async def published(session: Executor, owner_id: int, location: str, first: int, end: int) -> list[tuple[int, str]]:
-    """Return when the cached posts of a period were created, and their documents, the oldest first."""
-    is_wanted = (_of(owner_id, location), posts.c.created_at >= first, posts.c.created_at < end)
-    query = select(posts.c.created_at, posts.c.document).where(*is_wanted).order_by(posts.c.created_at).limit(500)
-    return [(row.created_at, row.document) for row in await session.execute(query)]
+async def places(
+    session: Executor, owner_id: int, location: str | None, first: int, end: int, limit: int
+) -> list[tuple[int, str, str]]:
+    """Return times, locations and ids of the cached posts of a period: of a location, or of all of an owner."""
+    is_wanted = [posts.c.owner_id == owner_id, posts.c.created_at >= first, posts.c.created_at < end]
+    if location is not None:
+        is_wanted.append(posts.c.location_name == location)
+    query = select(posts.c.created_at, posts.c.location_name, posts.c.post_id).where(*is_wanted)
+    rows = await session.execute(query.order_by(posts.c.created_at).limit(limit))
+    return [(row.created_at, row.location_name, row.post_id) for row in rows]
 
 
-async def published_by_owner(
-    session: Executor, owner_id: int, first: int, end: int, limit: int
-) -> list[tuple[str, int, str]]:
-    """Return the locations, times and documents of an owner's cached posts of a period, the oldest first."""
-    is_wanted = (posts.c.owner_id == owner_id, posts.c.created_at >= first, posts.c.created_at < end)
-    columns = (posts.c.location_name, posts.c.created_at, posts.c.document)
-    rows = await session.execute(select(*columns).where(*is_wanted).order_by(posts.c.created_at).limit(limit))
-    return [(row.location_name, row.created_at, row.document) for row in rows]
+async def texts(session: Executor, owner_id: int, names: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Return the documents of some posts, by location and id."""
+    is_one = tuple_(posts.c.location_name, posts.c.post_id).in_(list(names))
+    columns = (posts.c.location_name, posts.c.post_id, posts.c.document)
+    rows = await session.execute(select(*columns).where(posts.c.owner_id == owner_id, is_one))
+    return {(row.location_name, row.post_id): row.document for row in rows}
 
 
 async def put(session: AsyncSession, owner_id: int, location: str, post: StoredPost, now: int) -> None:
@@ -226,44 +229,6 @@ async def replace(
             updated = update(posts).where(*_UNCHANGED).values(values).returning(posts.c.post_id)
             changed += [post for _ in await session.execute(updated, row)]
     return Reading(changed, gone)
-
-
-async def reserve(session: AsyncSession, owner_id: int, month: int, limit: int | None) -> int | None:
-    """Count one post of a month and return their number, or None if the limit is reached; a limit of None is none.
-
-    Concurrent callers never exceed it.
-    """
-    first = insert_into(session, post_usage).values(owner_id=owner_id, month=month, used=0)
-    await session.execute(first.on_conflict_do_nothing())
-    is_month = post_usage.c.owner_id == owner_id, post_usage.c.month == month
-    is_below = () if limit is None else (post_usage.c.used < limit,)
-    statement = (
-        update(post_usage).where(*is_month, *is_below).values(used=post_usage.c.used + 1).returning(post_usage.c.used)
-    )
-    row = (await session.execute(statement)).first()
-    return None if row is None else int(row.used)
-
-
-async def warn(session: AsyncSession, owner_id: int, month: int, percent: int) -> bool:
-    """Store that the owner is warned of this percentage; return False if that or a higher one is stored."""
-    is_lower = (post_usage.c.owner_id == owner_id, post_usage.c.month == month, post_usage.c.warned < percent)
-    statement = update(post_usage).where(*is_lower).values(warned=percent).returning(post_usage.c.warned)
-    return (await session.execute(statement)).first() is not None
-
-
-async def give_back(session: AsyncSession, owner_id: int, month: int) -> None:
-    """Subtract a post that was counted but not created."""
-    await session.execute(
-        update(post_usage)
-        .where(post_usage.c.owner_id == owner_id, post_usage.c.month == month, post_usage.c.used > 0)
-        .values(used=post_usage.c.used - 1)
-    )
-
-
-async def used(session: Executor, owner_id: int, month: int) -> int:
-    """Return how many posts were counted in a month."""
-    query = select(post_usage.c.used).where(post_usage.c.owner_id == owner_id, post_usage.c.month == month)
-    return (await session.execute(query)).scalar_one_or_none() or 0
 
 
 async def read_before(session: Executor, owner_id: int, location: str, instant: int) -> set[str]:

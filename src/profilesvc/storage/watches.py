@@ -14,11 +14,9 @@ from sqlalchemy import (
     FromClause,
     Integer,
     Select,
-    String,
     and_,
     bindparam,
     case,
-    cast,
     func,
     literal_column,
     or_,
@@ -30,6 +28,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.database.statements import Executor, Prepared, fetch, insert_into, upsert
 from profilesvc.domain.connection import DOWN, OFFLINE_AFTER, ONLINE_FOR, ReportedState
 from profilesvc.domain.time import DAY, SECOND
+from profilesvc.storage.connection import names_site
 from profilesvc.storage.keys import live
 from profilesvc.storage.tables import connections, keys, sweep_marks, watches
 
@@ -108,7 +107,7 @@ def _reported() -> "ColumnElement[str]":
 def _mismatch() -> "ColumnElement[bool]":
     """Return a first check of `domain.connection.site_mismatch`, which decides."""
     host, allowed = connections.c.site_host, keys.c.allowed_domains
-    outside = and_(allowed != "[]", ~allowed.contains(cast('"', String) + host + '"'))
+    outside = and_(allowed != "[]", ~names_site(allowed, host))
     another = and_(connections.c.other_site_host != "", connections.c.other_site_host_at > _NOW - DAY)
     return func.coalesce(and_(host.is_not(None), or_(outside, another)), _FALSE)
 

@@ -17,13 +17,25 @@ class Seal:
 
     def seal(self, content: str) -> str:
         """Return the content, signed but not encrypted, as a string for a URL, a form or a cookie."""
-        return self._signer.sign(b64(content.encode())).decode()
+        return self.seal_bytes(content.encode())
+
+    def seal_bytes(self, content: bytes) -> str:
+        """Return bytes as `seal` returns a string."""
+        return self._signer.sign(b64(content)).decode()
 
     def unseal(self, sealed: str) -> str | None:
         """Return the content of a string that `seal` returned in any process; None for any other string."""
         try:
+            content = self.unseal_bytes(sealed)
+            return None if content is None else content.decode()
+        except ValueError:
+            return None
+
+    def unseal_bytes(self, sealed: str) -> bytes | None:
+        """Return the bytes that `seal_bytes` sealed; None for any other string."""
+        try:
             content = self._signer.unsign(sealed)
             b64_decode(sealed.rpartition(".")[2])  # the library accepts other encodings of the same signature
-            return b64_decode(content.decode()).decode()
+            return b64_decode(content.decode())
         except (BadSignature, ValueError):
             return None

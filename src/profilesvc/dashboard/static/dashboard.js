@@ -3,6 +3,7 @@ import { startFilters } from "./filter.js";
 import { startCounters, startPreviews } from "./fields.js";
 import { start } from "./live.js";
 import { showTimes } from "./times.js";
+import { startTyped } from "./typed.js";
 
 function copy(button) {
   const field = document.getElementById(button.dataset.copy);
@@ -50,6 +51,7 @@ if (here.searchParams.has("notice")) {
 }
 showTimes(document);
 setInterval(() => showTimes(document), 30000);
+startTyped();
 start();
 startFilters();
 startCounters();
