@@ -110,8 +110,8 @@ def _check_location_strictly(before: JsonObject, after: JsonObject) -> None:
     _check_hours(before, after)
 
 
-def check_takes_posts(location: JsonObject) -> None:
-    """Reject a new post at a location that takes none. The provider leaves the flag out of most profiles."""
+def check_accepts_posts(location: JsonObject) -> None:
+    """Reject a new post of a location that accepts none. The provider leaves the flag out of most profiles."""
     if location.get("metadata", {}).get("canOperateLocalPost") is False:
         raise ApiError(400, INVALID, error_info("LOCATION_DISABLED_FOR_LOCAL_POST_API", "mybusiness.googleapis.com"))
 
