@@ -1,7 +1,6 @@
 """The examples of requests in the OpenAPI document: a reader can send each of them, today and in some years."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +26,14 @@ def _sent() -> list[Sent]:
     for template, methods in DOCUMENT["paths"].items():
         for method, operation in methods.items():
             parameters = [one for one in operation.get("parameters", []) if one.get("required")]
-            path = re.sub(r"\{(\w+)\}", lambda match, all_=parameters: _value(_named(all_, match[1])), template)
+            path = template
+            for one in parameters:
+                path = path.replace(f"{{{one['name']}}}", _value(one))
             query = {one["name"]: _value(one) for one in parameters if one["in"] == "query"}
             content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
             for example in content.get("examples", {}).values():
                 found.append((operation["operationId"], method, str(httpx.URL(path, params=query)), example["value"]))
     return found
-
-
-def _named(parameters: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    return next(one for one in parameters if one["name"] == name)
 
 
 @pytest.mark.parametrize("years", [0, 1, 5])

@@ -53,7 +53,7 @@ WRONG = {
     "websiteUri": ("javascript:alert(1)", "Website: must be an http or https address without user info"),
     "profile": ("Order at www.harbour.example", "Description: must not contain a link"),
     "regionCode": ("Japan", "Country: must be the code of a country, such as JP for Japan"),
-    "storeCode": ("<x>", "Store code: must not contain < or >"),
+    "storeCode": ("<x>", "Store code: must not contain angle brackets"),
     "labels": ("\n".join("abcdefghijk"), "Labels: must have at most 10 items"),
     "adWordsLocationExtensions": ("x", "Phone in ads: must be a phone number, such as +1 415 555 0132"),
     "openingDate": ("2031-01", "Opened: must not be more than one year ahead"),

@@ -163,7 +163,7 @@ async def test_patch_needs_a_writable_mask(emulator: Rig, mask: str) -> None:
     assert answer.json()["error"]["details"][0]["fieldViolations"][0]["field"] == "update_mask"
 
 
-async def test_a_location_that_takes_no_posts_rejects_them_in_strict_mode(emulator: Rig) -> None:
+async def test_a_location_without_posts_rejects_them_in_strict_mode(emulator: Rig) -> None:
     await emulator.put_state(locations={"locations/111": {"metadata": {"canOperateLocalPost": False}}})
     body = {"topicType": "STANDARD", "summary": "Open late"}
     assert (await emulator.http.post(POSTS, json=body)).status_code == 200

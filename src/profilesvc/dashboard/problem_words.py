@@ -82,7 +82,7 @@ _SENTENCES = (
     N_("must be the code of a country, such as JP for Japan"),
     N_("must be a currency of ISO 4217, such as USD"),
     N_("must not contain a link"),
-    N_("must not contain < or >"),
+    N_("must not contain angle brackets"),
     N_("must not start or end with a space"),
     N_("must not be more than one year ahead"),
     N_("is not for CALL, which uses the phone number of the profile"),

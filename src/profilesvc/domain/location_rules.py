@@ -14,7 +14,6 @@ from babel import Locale
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider import limits
-from profilesvc.domain import hours
 from profilesvc.domain.errors import Problem
 from profilesvc.domain.problems import counted
 from profilesvc.domain.provider_values import has_link, is_phone, is_region, is_web_address
@@ -73,7 +72,7 @@ def _store_code(code: str, _: _Facts) -> Fault | None:
     if code != code.strip():
         return Fault("must not start or end with a space", "INVALID_CHARACTERS", {"invalid_characters": " "})
     if found := next((char for char in "<>" if char in code), ""):
-        return Fault("must not contain < or >", "INVALID_CHARACTERS", {"invalid_characters": found})
+        return Fault("must not contain angle brackets", "INVALID_CHARACTERS", {"invalid_characters": found})
     if has_link(code):
         return Fault("must not contain a link", "INVALID_CHARACTERS")
     return _at_most(limits.STORE_CODE) if len(code) > limits.STORE_CODE else None
@@ -210,7 +209,6 @@ def violations(location: JsonObject, today: date, region: str | None = None) -> 
         for path, value in _found(location, pattern):
             if (fault := check(value, facts)) is not None:
                 yield Violation(path, fault)
-    yield from (Violation(path, Fault(problem, reason)) for path, problem, reason in hours.faults(location))
     yield from _missing(location, in_arrays=True)
 
 
@@ -219,14 +217,9 @@ def incomplete(location: JsonObject) -> Iterator[Violation]:
     yield from _missing(location, in_arrays=False)
 
 
-def problems(location: JsonObject, today: date, reported: list[Problem]) -> list[Problem]:
-    """Return the problems of the values of a request, except for fields that are already reported."""
-    known = [field for _, field, _ in reported]
-    return [
-        ("body", path, fault.problem)
-        for path, fault in violations(location, today)
-        if not any(f"{path}.".startswith(f"{field}.") or f"{field}.".startswith(f"{path}.") for field in known)
-    ]
+def problems(location: JsonObject, today: date) -> list[Problem]:
+    """Return the problems of the values of a request."""
+    return [("body", path, fault.problem) for path, fault in violations(location, today)]
 
 
 def _missing(location: JsonObject, *, in_arrays: bool) -> Iterator[Violation]:

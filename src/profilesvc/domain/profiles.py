@@ -12,7 +12,8 @@ from profilesvc.contract.provider.format import Message, Writable
 from profilesvc.contract.provider.location import Location
 from profilesvc.contract.sync import FilterReason
 from profilesvc.domain import location_rules
-from profilesvc.domain.errors import Problem, ServiceError, invalid, invalid_many, problems_in
+from profilesvc.domain.errors import Problem, invalid, invalid_many
+from profilesvc.domain.hours import faults
 from profilesvc.domain.messages import (
     access_of,
     annotation_at,
@@ -79,33 +80,40 @@ def check(sendable: JsonObject) -> JsonObject:
         ServiceError: VALIDATION_ERROR that names every invalid field.
     """
     document, problems = parse(Location, without_read_only(Location, sendable))
+    problems += _rule_problems(document, problems, [])
     if problems:
         raise invalid_many(problems)
     return document
 
 
 def check_values(sendable: JsonObject, today: date, known: JsonObject | None = None) -> JsonObject:
-    """Return the result of `check`, after the rules of the provider's documentation for its values (D-124).
+    """Return the result of `check`, after the rules of the provider's documentation for all values (D-124).
 
-    They do not apply to leaves that agree with the `known` profile, because those are not sent.
+    The rules do not apply to leaves that agree with the `known` profile, because those are not sent.
 
     Raises:
         ServiceError: VALIDATION_ERROR that names every invalid field.
     """
-    problems: list[Problem] = []
-    try:
-        document = check(sendable)
-    except ServiceError as error:
-        problems = problems_in(error)
-        document, _ = parse(Location, without_read_only(Location, sendable))
-    sent = [f"{path}." for path, value in leaves(document) if known is None or not _agrees(path, value, known)]
-    for problem in location_rules.problems(document, today, problems):
-        field = f"{problem[1]}."
-        if any(field.startswith(path) or path.startswith(field) for path in sent):
-            problems.append(problem)
+    document, problems = parse(Location, without_read_only(Location, sendable))
+    problems += _rule_problems(document, problems, location_rules.problems(document, today), known)
     if problems:
         raise invalid_many(problems)
     return document
+
+
+def _rule_problems(
+    document: JsonObject, reported: list[Problem], others: list[Problem], known: JsonObject | None = None
+) -> list[Problem]:
+    """Return the problems of hours and the others, for fields that will be sent and have no problem yet."""
+    named = [field for _, field, _ in reported]
+    found = [*(("body", one.field, one.problem) for one in faults(document)), *others]
+    sent = [path for path, value in leaves(document) if known is None or not _agrees(path, value, known)]
+    return [one for one in found if not _is_near(one[1], named) and _is_near(one[1], sent)]
+
+
+def _is_near(field: str, others: list[str]) -> bool:
+    """Return whether a field is one of the others, in one of them, or around one."""
+    return any(f"{other}.".startswith(f"{field}.") or f"{field}.".startswith(f"{other}.") for other in others)
 
 
 def require_complete(patch: Patch) -> None:

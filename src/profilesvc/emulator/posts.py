@@ -14,7 +14,7 @@ from profilesvc.domain.time import iso, parse_iso
 from profilesvc.emulator.errors import bad_request
 from profilesvc.emulator.locations import find_in_account
 from profilesvc.emulator.masks import applied, update_mask
-from profilesvc.emulator.rules import check_post, check_takes_posts
+from profilesvc.emulator.rules import check_post, check_accepts_posts
 from profilesvc.emulator.state import count_edit, emulator, now, switches
 from profilesvc.emulator.store import dump, find
 from profilesvc.emulator.tables import EmulatorPostRow
@@ -53,7 +53,7 @@ def _submit(row: EmulatorPostRow, document: JsonObject) -> None:
 async def _require_parent(session: AsyncSession, account: str, location: str, *, writes: bool = False) -> str:
     row = await find_in_account(session, account, location)
     if writes and switches().strict:
-        check_takes_posts(json.loads(row.document))
+        check_accepts_posts(json.loads(row.document))
     return f"{row.account}/{row.name}"
 
 

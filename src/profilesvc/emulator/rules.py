@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain import location_rules, posts
+from profilesvc.domain.hours import faults
 from profilesvc.domain.time import day_of
 from profilesvc.emulator.errors import (
     INVALID,
@@ -106,12 +107,21 @@ def _check_location_strictly(before: JsonObject, after: JsonObject) -> None:
         raise business("LAT_LNG_UPDATES_NOT_PERMITTED", field_mask="latlng")
     if "specialHours" in after and "regularHours" not in after:
         raise business("SPECIAL_HOURS_SET_WITHOUT_REGULAR_HOURS", field_mask="special_hours")
+    _check_hours(before, after)
 
 
-def check_takes_posts(location: JsonObject) -> None:
-    """Reject a new post at a location that takes none. The provider leaves the flag out of most profiles."""
+def check_accepts_posts(location: JsonObject) -> None:
+    """Reject a new post of a location that accepts none. The provider leaves the flag out of most profiles."""
     if location.get("metadata", {}).get("canOperateLocalPost") is False:
         raise ApiError(400, INVALID, error_info("LOCATION_DISABLED_FOR_LOCAL_POST_API", "mybusiness.googleapis.com"))
+
+
+def _check_hours(before: JsonObject, after: JsonObject) -> None:
+    """Check the hours that change. Those that are stored already do not block the edit of another field."""
+    changed = {name: value for name, value in after.items() if before.get(name) != value}
+    for fault in faults(changed):
+        names = [snake(part) for part in fault.field.split(".") if not part.isdecimal()]
+        raise business(fault.reason, field_mask=".".join(names))
 
 
 def check_post(post: JsonObject, *, strict: bool) -> None:
