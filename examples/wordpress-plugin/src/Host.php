@@ -10,7 +10,9 @@ namespace Profilesvc;
 final class Host
 {
     // [host]
-    private const NUMBER = '/^(?:[0-9]+|0x[0-9a-f]*)$/D';
+    private const HYPHENS  = 8 | 16 | 32; // errors of PHP's intl for hyphens where browsers accept them
+    private const CAPITALS = [[0x41, 0x5a, 32], [0xc0, 0xd6, 32], [0xd8, 0xde, 32], [0x391, 0x3a9, 32], [0x410, 0x42f, 32], [0x400, 0x40f, 80]];
+    private const NUMBER   = '/^(?:[0-9]+|0x[0-9a-f]*)$/D';
 
     /**
      * Return the host in its one form, or an empty string if no browser accepts it.
@@ -22,35 +24,30 @@ final class Host
                 ? inet_pton(substr($host, 1, -1)) : false;
             return false === $packed ? '' : '[' . self::ofIpv6($packed) . ']';
         }
-        if (preg_match('/[^\x00-\x7f]/', $host) && function_exists('idn_to_ascii')) {
-            $host = self::mapped($host);
-        }
-        $labels = explode('.', strtolower(preg_replace('/\.$/D', '', $host)));
-        if (preg_match(self::NUMBER, end($labels))) {
-            return self::ofIpv4($labels);
-        }
-        $labels = array_map([self::class, 'ofLabel'], $labels);
+        $host   = str_replace(["\u{3002}", "\u{ff0e}", "\u{ff61}"], '.', $host); // full stops of other scripts
+        $labels = array_map([self::class, 'ofLabel'], explode('.', (string) preg_replace('/\.$/D', '', $host)));
         $host   = implode('.', $labels);
-        return in_array('', $labels, true) || strlen($host) > 253 ? '' : $host;
+        if (in_array('', $labels, true) || strlen($host) > 253) {
+            return '';
+        }
+        return preg_match(self::NUMBER, end($labels)) ? self::ofIpv4($labels) : $host;
     }
     // [/host]
 
     /**
-     * Map each label that is not ASCII by PHP's intl. It would refuse hyphens in the others, which browsers accept.
+     * Return a label as an A-label, or an empty string.
      */
-    private static function mapped(string $host): string
-    {
-        $host = str_replace(["\u{3002}", "\u{ff0e}", "\u{ff61}"], '.', $host); // full stops of other scripts
-        return implode('.', array_map(static function (string $label): string {
-            $flags = IDNA_NONTRANSITIONAL_TO_ASCII | IDNA_CHECK_BIDI | IDNA_CHECK_CONTEXTJ;
-            return preg_match('/[^\x00-\x7f]/', $label)
-                ? (string) idn_to_ascii($label, $flags, INTL_IDNA_VARIANT_UTS46) : $label;
-        }, explode('.', $host)));
-    }
-
     private static function ofLabel(string $label): string
     {
-        if (preg_match('/[^\x00-\x7f]/', $label)) {
+        if (!preg_match('/[^\x00-\x7f]/', $label)) {
+            $label = strtolower($label);
+        } elseif (0 === stripos($label, 'xn--')) {
+            return '';
+        } elseif (function_exists('idn_to_ascii')) {
+            $flags = IDNA_NONTRANSITIONAL_TO_ASCII | IDNA_CHECK_BIDI | IDNA_CHECK_CONTEXTJ;
+            idn_to_ascii($label, $flags, INTL_IDNA_VARIANT_UTS46, $found);
+            $label = 0 === (($found['errors'] ?? 1) & ~self::HYPHENS) ? (string) $found['result'] : '';
+        } else {
             $points = self::points($label);
             $label  = $points ? 'xn--' . self::punycode(array_map([self::class, 'lower'], $points)) : '';
         }
@@ -109,7 +106,7 @@ final class Host
      */
     private static function lower(int $point): int
     {
-        foreach ([[0xc0, 0xd6, 32], [0xd8, 0xde, 32], [0x391, 0x3a9, 32], [0x410, 0x42f, 32], [0x400, 0x40f, 80]] as [$first, $last, $step]) {
+        foreach (self::CAPITALS as [$first, $last, $step]) {
             if ($point >= $first && $point <= $last) {
                 return $point + $step;
             }

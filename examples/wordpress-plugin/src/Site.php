@@ -101,7 +101,7 @@ final class Site
      */
     private static function normal(string $address): string
     {
-        if (!preg_match('~^(?:https?://|//|(?![a-z0-9+.-]*://))(\[[^\]/?#]*\]|[^/?#:]*)(?::([0-9]*))?(/[^?#]*)?(?:[?#].*)?$~Dis', $address, $found)) {
+        if (!preg_match('~^(?:https?://|//|(?![a-z0-9+.-]*://))(\[[^\]/?#]*\]|[^/?#:]*)(?::([0-9]*))?(/[^?#]*)?(?:[?#].*)?$~Dis', trim($address, ' '), $found)) {
             return '';
         }
         $host = Host::canonical($found[1]);
