@@ -31,7 +31,7 @@ PLUGIN = ROOT / "examples/wordpress-plugin"
 # What a plugin needs that only connects and sends heartbeats.
 HEARTBEAT_ONLY = {
     "profilesvc", "Api", "Result", "Store", "Lock", "Tokens", "Refused", "Session", "Problems", "Site", "Connector",
-    "Heartbeat", "Words", "ProfileForm", "Hours",
+    "Heartbeat", "Words", "ProfileForm", "Hours", "Host", "RetryAfter", "Secrets",
 }  # fmt: skip
 _UNITS = {"_seconds": "s", "_days": "days"}
 

@@ -45,7 +45,7 @@ def test_a_url_is_accepted_in_its_one_form(url: str, same: str) -> None:
 @pytest.mark.parametrize("case", [case for case in ADDRESSES if case["site"]], ids=lambda case: case["address"])
 def test_the_host_of_a_webhook_is_that_of_a_site(case: dict[str, str]) -> None:
     """Both are canonical by one function. An address in another form, and an accident, are refused here too."""
-    address = case["address"].partition("#")[0]
+    address = case["address"].partition("#")[0].strip()
     url = address if "://" in address else f"https://{address}"
     try:
         found = parse_target(url, allow_private=True).netloc.removesuffix(":443").removesuffix(":80")

@@ -9,7 +9,7 @@ from profilesvc.lab import Lab, open_lab
 from support.recording_proxy import RecordingProxy, recording_proxy
 from support.wordpress import Key, Site, WordPress, installed, missing
 
-KEY = {"name": "Site", "business_id": 10, "assigned_location_id": "locations/111", "allowed_domains": ["localhost"]}
+KEY = {"name": "Site", "business_id": 10, "assigned_location_id": "locations/111"}
 
 
 @pytest.fixture(scope="session")
@@ -44,11 +44,12 @@ def site(installation: WordPress, lab: Lab) -> Site:
 
 
 @pytest.fixture
-def new_key(lab: Lab) -> Any:
+def new_key(lab: Lab, installation: WordPress) -> Any:
     """`new_key()`: a key of Alice's for this site."""
+    domains = {"allowed_domains": [installation.url.removeprefix("http://")]}
 
     def create() -> Key:
-        response = lab.user("alice").post("/api/v1/developer/credentials", json=KEY)
+        response = lab.user("alice").post("/api/v1/developer/credentials", json=KEY | domains)
         assert response.status_code == 201, response.text
         created = response.json()["data"]
         return Key(created["client_id"], created["client_secret"])

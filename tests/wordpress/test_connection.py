@@ -76,9 +76,60 @@ def test_a_staging_copy_sends_nothing_and_shows_why(connected: Site, service: Re
     assert connected.beat(SITE="https://staging.example") == "SITE_CHANGED"
     assert len(service.requests) == before
     shown = connected.notices(SITE="https://staging.example")
-    assert "belong to localhost, and this site is staging.example" in shown
+    here = connected.wordpress.url.removeprefix("http://")
+    assert f"belong to {here}, and this site is staging.example" in shown
+    assert f"define('PROFILESVC_SITES', '{here}, staging.example');" in shown
     assert connected.beat() == "OK"
-    assert connected.notices() == ""
+    assert "also ran as staging.example, and there it sent nothing" in connected.notices()
+    listed = f"define('PROFILESVC_SITES', '{here}, staging.example');"
+    assert connected.run(listed + "return $heartbeat->beat()->code;", SITE="https://staging.example") == "OK"
+    assert connected.notices(CLOCK_OFFSET=86_401) == ""
+
+
+def test_a_program_that_replaces_the_address_does_not_rewrite_the_connected_site(
+    connected: Site, service: RecordingProxy
+) -> None:
+    """As `wp search-replace` and plugins for migrations do, with the bare host, in a copy of the database."""
+    before = len(service.requests)
+    host = connected.wordpress.url.removeprefix("http://")
+    replace = (
+        "global $wpdb; foreach ($wpdb->get_results('SELECT option_id, option_value FROM ' . $wpdb->options) as $row) {"
+        f"$new = maybe_serialize(map_deep(maybe_unserialize($row->option_value), fn ($each) => is_string($each)"
+        f" ? str_replace('{host}', 'staging.example', $each) : $each));"
+        "$wpdb->update($wpdb->options, ['option_value' => $new], ['option_id' => $row->option_id]); }"
+        "wp_cache_flush(); return $heartbeat->beat()->code;"
+    )
+    assert connected.run(replace, SITE="https://staging.example") == "SITE_CHANGED"
+    assert len(service.requests) == before
+
+
+def test_secrets_are_encrypted_and_new_security_keys_ask_to_connect_again(
+    connected: Site, key: Key, service: RecordingProxy
+) -> None:
+    stored = (
+        'global $wpdb; return implode($wpdb->get_col("SELECT option_value FROM $wpdb->options'
+        " WHERE option_name LIKE 'profilesvc%'\"));"
+    )
+    assert key.client_id in connected.run(stored)
+    assert key.client_secret not in connected.run(stored)
+    assert "eyJ" not in connected.run(stored), "a token"
+    before = len(service.requests)
+    assert connected.beat(AUTH_SALT="another salt") == "KEYS_CHANGED"
+    assert len(service.requests) == before
+    assert "Connect this site again" in connected.notices(AUTH_SALT="another salt")
+    assert connected.connect(key, AUTH_SALT="another salt") == "OK"
+    assert connected.beat(AUTH_SALT="another salt") == "OK"
+    assert connected.notices(AUTH_SALT="another salt") == ""
+
+
+def test_without_security_keys_site_health_says_that_secrets_are_not_encrypted(site: Site, key: Key) -> None:
+    assert site.connect(key, AUTH_SALT="put your unique phrase here") == "OK"
+    assert site.beat(AUTH_SALT="put your unique phrase here") == "OK"
+    test = "return (new Profilesvc\\SiteHealth($store, $problems))->test();"
+    found = site.run(test, AUTH_SALT="put your unique phrase here")
+    assert (found["status"], "AUTH_KEY" in found["description"]) == ("recommended", True)
+    assert site.beat() == "OK"
+    assert site.run(test)["status"] == "good"
 
 
 def test_a_copy_in_a_folder_of_the_site_sends_nothing(connected: Site, service: RecordingProxy) -> None:
@@ -86,7 +137,7 @@ def test_a_copy_in_a_folder_of_the_site_sends_nothing(connected: Site, service: 
     copy = f"{connected.wordpress.url}/staging"
     assert connected.beat(SITE=copy) == "SITE_CHANGED"
     assert len(service.requests) == before
-    assert "this site is localhost/staging" in connected.notices(SITE=copy)
+    assert f"this site is {copy.removeprefix('http://')}" in connected.notices(SITE=copy)
 
 
 def test_the_address_of_a_translated_page_is_the_site(connected: Site) -> None:

@@ -109,9 +109,20 @@ def test_an_unreachable_service_costs_neither_the_token_nor_the_connection(
     assert connected.beat() == "INTERNAL_ERROR"
     service.reset(service.target)
     assert connected.beat() == "OK"
-    assert grants(service) == ["refresh_token"]
+    assert grants(service) == ["client_credentials"], "a refresh token is sent once"
     service.target = "http://127.0.0.1:9"  # nothing listens there, so the proxy's connection ends without a response
     assert connected.beat() == "NO_CONNECTION"
+
+
+def test_a_token_that_is_still_valid_is_used_while_the_service_cannot_renew_it(
+    connected: Site, service: RecordingProxy
+) -> None:
+    connected.run(ABOUT_TO_END)
+    service.error(TOKEN, 503, "SERVICE_UNAVAILABLE")
+    assert connected.beat() == "OK"
+    assert connected.beat() == "OK"
+    assert grants(service)[-1:] == ["refresh_token"], "the next attempt is 30 s later"
+    assert connected.run("return $heartbeat->beat()->code;", CLOCK_OFFSET=61) == "SERVICE_UNAVAILABLE"
 
 
 def test_nothing_of_the_credentials_is_loaded_on_every_page(connected: Site) -> None:

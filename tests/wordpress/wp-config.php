@@ -17,7 +17,7 @@ $table_prefix = 'wp_';
 
 foreach (['AUTH', 'SECURE_AUTH', 'LOGGED_IN', 'NONCE'] as $purpose) {
     define($purpose . '_KEY', 'key of the tests');
-    define($purpose . '_SALT', 'salt of the tests');
+    define($purpose . '_SALT', getenv($purpose . '_SALT') ?: 'salt of the tests');
 }
 define('WP_HOME', $site);
 define('WP_SITEURL', $site);

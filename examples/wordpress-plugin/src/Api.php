@@ -41,7 +41,9 @@ final class Api
      */
     private function isPrivate(): bool
     {
-        $host = wp_parse_url($this->url, PHP_URL_HOST);
-        return 0 === strpos($this->url, 'https://') || in_array($host, ['localhost', '127.0.0.1', '[::1]'], true);
+        $scheme = strtolower((string) wp_parse_url($this->url, PHP_URL_SCHEME));
+        $host   = (string) wp_parse_url($this->url, PHP_URL_HOST);
+        $isHere = preg_match('/^(?:(?:.+\.)?localhost\.?|127\.[0-9.]+|\[::1\])$/iD', $host);
+        return '' !== $host && ('https' === $scheme || ('http' === $scheme && $isHere));
     }
 }

@@ -38,7 +38,7 @@ final class Connector
             $this->replace([
                 'client_id'     => trim($clientId),
                 'client_secret' => trim($clientSecret),
-                'site'          => Site::address(),
+                'site'          => Site::stored(Site::address()),
                 'location'      => $location['id'],
                 'location_name' => $location['name'],
                 'capabilities'  => $result->data['capabilities'], // sync, posts, reviews: what the plan includes
@@ -66,7 +66,7 @@ final class Connector
             Store::unschedule();
             $before = $this->store->read(Store::CREDENTIALS)['location'] ?? '';
             $this->store->forget(Store::CREDENTIALS, Store::TOKEN, Store::STOPPED, Store::PAUSE, Store::PROBLEMS);
-            $this->store->forget(Store::LAST_HEARTBEAT, Store::REPORT);
+            $this->store->forget(Store::LAST_HEARTBEAT, Store::REPORT, Store::OTHER_SITE);
             if (($credentials['location'] ?? '') !== $before) {
                 $this->store->forget(Store::PENDING);
                 delete_post_meta_by_key(Store::POST_PENDING);

@@ -45,12 +45,13 @@ final class Heartbeat
 
     public function beat(): Result
     {
+        $this->store->protect();
         $result = $this->session->send('connection', 'POST', '/api/v1/api-keys/heartbeat', [
             'plugin_version'   => Plugin::VERSION,
             'wp_version'       => get_bloginfo('version'),
             'php_version'      => PHP_VERSION,
             // Not get_plugins(): WP-Cron does not load the file that defines it.
-            'detected_plugins' => self::names((array) get_option('active_plugins', [])),
+            'detected_plugins' => self::names(array_merge((array) get_option('active_plugins', []), self::ofNetwork())),
         ]);
         if ($result->isOk()) {
             $this->store->set(Store::LAST_HEARTBEAT, ['at' => time()]);
@@ -58,6 +59,16 @@ final class Heartbeat
             $this->scheduleOnce(max(5 * MINUTE_IN_SECONDS, $result->retryAfter));
         }
         return $result;
+    }
+
+    /**
+     * Return the plugins that are activated for all sites of a network; the names are the keys.
+     *
+     * @return list<string>
+     */
+    private static function ofNetwork(): array
+    {
+        return is_multisite() ? array_keys((array) get_site_option('active_sitewide_plugins', [])) : [];
     }
 
     /**
@@ -70,7 +81,7 @@ final class Heartbeat
     private static function names(array $plugins): array
     {
         $short = static fn ($name): string => mb_substr((string) $name, 0, 200);
-        return array_map($short, array_slice(array_values($plugins), 0, 500));
+        return array_map($short, array_slice(array_values(array_unique($plugins)), 0, 500));
     }
     // [/heartbeat]
 }

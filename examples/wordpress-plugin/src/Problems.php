@@ -49,8 +49,40 @@ final class Problems
         }
         $change = Site::change($credentials['site']);
         if ($change) {
-            return ['connection' => ['code' => 'SITE_CHANGED', 'details' => $change, 'request_id' => '', 'at' => 0]];
+            return ['connection' => self::problem('SITE_CHANGED', $change)];
         }
-        return $this->store->get(Store::PROBLEMS);
+        $other    = $this->store->get(Store::OTHER_SITE);
+        $problems = $this->store->get(Store::PROBLEMS);
+        if ($this->store->isUnreadable(Store::CREDENTIALS)) {
+            $problems['connection'] = self::problem('KEYS_CHANGED');
+        } elseif (($other['at'] ?? 0) > time() - DAY_IN_SECONDS && Site::isOther($credentials['site'], $other['site'])) {
+            $sites               = ['connected' => Site::connected($credentials['site']), 'here' => Site::connected($other['site'])];
+            $problems['address'] = self::problem('SITE_VARIES', $sites);
+        }
+        if ($this->store->isUnreadable(Store::WEBHOOK)) {
+            $problems['webhook'] = self::problem('WEBHOOK_UNREADABLE');
+        }
+        return $problems;
+    }
+
+    /**
+     * Remember that this site has run at another address, because its owner sees the connected one only.
+     */
+    public function noteSite(string $address): void
+    {
+        $last = $this->store->get(Store::OTHER_SITE);
+        if (Site::connected($last['site'] ?? '') !== $address || ($last['at'] ?? 0) < time() - HOUR_IN_SECONDS) {
+            $this->store->set(Store::OTHER_SITE, ['site' => Site::stored($address), 'at' => time()]);
+        }
+    }
+
+    /**
+     * @param array<string, string> $details
+     *
+     * @return array<string, mixed>
+     */
+    private static function problem(string $code, array $details = []): array
+    {
+        return ['code' => $code, 'details' => $details, 'request_id' => '', 'at' => 0];
     }
 }

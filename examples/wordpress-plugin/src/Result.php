@@ -24,7 +24,8 @@ final class Result
     {
         $result             = new self();
         $result->status     = (int) wp_remote_retrieve_response_code($response);
-        $result->retryAfter = min(HOUR_IN_SECONDS, (int) wp_remote_retrieve_header($response, 'retry-after'));
+        $header             = wp_remote_retrieve_header($response, 'retry-after'); // an array if it was sent twice
+        $result->retryAfter = min(HOUR_IN_SECONDS, RetryAfter::seconds(is_string($header) ? $header : '', time()) ?? 0);
         $result->requestId  = (string) wp_remote_retrieve_header($response, 'x-request-id');
         $body               = json_decode(wp_remote_retrieve_body($response), true);
         if ('ok' === ($body['status'] ?? '')) {
@@ -81,7 +82,7 @@ final class Result
      */
     public function isObstacle(): bool
     {
-        return in_array($this->code, ['NOT_CONNECTED', 'SITE_CHANGED', 'STOPPED', 'WAITING'], true);
+        return in_array($this->code, ['NOT_CONNECTED', 'SITE_CHANGED', 'KEYS_CHANGED', 'STOPPED', 'WAITING'], true);
     }
 
     /**
@@ -89,7 +90,16 @@ final class Result
      */
     public function keepsChange(): bool
     {
-        return !$this->isFinal() || $this->concernsConnection() || in_array($this->code, ['SITE_CHANGED', 'STOPPED'], true);
+        return !$this->isFinal() || $this->concernsConnection() || in_array($this->code, ['SITE_CHANGED', 'KEYS_CHANGED', 'STOPPED'], true);
+    }
+
+    /**
+     * Whether the service, or a proxy in front of it, could not respond for the moment.
+     */
+    public function isTemporary(): bool
+    {
+        $byGateway = 'UNREADABLE' === $this->code && in_array($this->status, [429, 502, 503, 504], true);
+        return $byGateway || in_array($this->code, ['RATE_LIMITED', 'SERVICE_UNAVAILABLE'], true);
     }
 
     public function isDeactivated(): bool

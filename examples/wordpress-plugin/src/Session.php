@@ -67,7 +67,11 @@ final class Session
         }
         $change = Site::change($credentials['site']);
         if ($change) {
+            $this->problems->noteSite($change['here']);
             return Result::failure('SITE_CHANGED', $change); // a staging copy would use up the refresh token of the real site
+        }
+        if ($this->store->isUnreadable(Store::CREDENTIALS)) {
+            return Result::failure('KEYS_CHANGED');
         }
         if ($this->store->get(Store::STOPPED)) {
             return Result::failure('STOPPED');

@@ -186,7 +186,7 @@ final class SettingsPage
         self::open('disconnect');
         /* translators: %s: name of the location */
         $text = __('This site is connected to %s.', 'profilesvc');
-        if ($this->store->get(Store::STOPPED) || Site::change($credentials['site'])) {
+        if ($this->store->get(Store::STOPPED) || Site::change($credentials['site']) || $this->store->isUnreadable(Store::CREDENTIALS)) {
             /* translators: %s: name of the location */
             $text = __('This site was connected to %s, and sends nothing now.', 'profilesvc');
         }
@@ -210,7 +210,7 @@ final class SettingsPage
             '<table class="form-table" role="presentation"><tr><th><label for="webhook_secret">%s</label></th><td><input '
             . 'class="regular-text" type="password" id="webhook_secret" name="webhook_secret" autocomplete="new-password"> %s</td></tr></table>',
             esc_html__('Secret of the webhook', 'profilesvc'),
-            $this->store->get(Store::WEBHOOK) ? esc_html__('A secret is stored.', 'profilesvc') : ''
+            !empty($this->store->get(Store::WEBHOOK)['secret']) ? esc_html__('A secret is stored.', 'profilesvc') : ''
         );
         submit_button(__('Save the secret', 'profilesvc'), 'secondary');
         echo '</form>';

@@ -63,12 +63,17 @@ final class SiteHealth
             return ['recommended', __('The business profile is not connected', 'profilesvc'), Words::of('NOT_CONNECTED')];
         }
         foreach ($this->problems->all() as $problem) {
-            return ['critical', $label, Words::of($problem['code'], $problem['details'])];
+            $status = 'SITE_VARIES' === $problem['code'] ? 'recommended' : 'critical';
+            return [$status, $label, Words::of($problem['code'], $problem['details'])];
         }
         $last   = $this->store->get(Store::LAST_HEARTBEAT)['at'] ?? 0;
         $report = $this->store->get(Store::REPORT);
         if ($report && ('connection.site_mismatch' === $report['type'] || $report['at'] >= $last)) {
             return ['recommended', $label, Words::ofReport((string) $report['type'], (int) $report['at'])];
+        }
+        if (!Secrets::canSeal()) {
+            $text = __('The client secret is stored without encryption, because PHP has no sodium, or wp-config.php has no AUTH_KEY and AUTH_SALT of its own. Add them to wp-config.php.', 'profilesvc');
+            return ['recommended', __('The credentials of the business profile are not encrypted', 'profilesvc'), $text];
         }
         if (time() - $last > 2 * HOUR_IN_SECONDS) {
             $text = __('No heartbeat was sent in the last two hours. WP-Cron runs only when somebody visits the site: call wp-cron.php from the system\'s cron.', 'profilesvc');

@@ -2,6 +2,9 @@
 
 namespace Profilesvc;
 
+require_once __DIR__ . '/Secrets.php';
+require_once __DIR__ . '/Site.php';
+
 /**
  * What the plugin stores: options of the site and metadata of posts. No option is loaded on every page (autoload is off).
  */
@@ -20,6 +23,7 @@ final class Store
     public const WEBHOOK        = 'profilesvc_webhook';        // secret: verifies deliveries
     public const RECEIVED       = 'profilesvc_received';       // the ids of the last deliveries
     public const REPORT         = 'profilesvc_report';         // type, at: what the service reported about the connection
+    public const OTHER_SITE     = 'profilesvc_other_site';     // site, at: another address at which this site has run
 
     /**
      * @return array<string, mixed> the value of an option, or an empty array
@@ -27,7 +31,7 @@ final class Store
     public function get(string $option): array
     {
         $value = get_option($option);
-        return is_array($value) ? $value : [];
+        return is_array($value) ? Secrets::open($value) : [];
     }
 
     /**
@@ -35,7 +39,7 @@ final class Store
      */
     public function set(string $option, array $value): void
     {
-        update_option($option, $value, false);
+        update_option($option, Secrets::seal($value), false);
     }
 
     public function forget(string ...$options): void
@@ -54,7 +58,46 @@ final class Store
         $value = $wpdb->get_var($wpdb->prepare("SELECT option_value FROM $wpdb->options WHERE option_name = %s", $option));
         wp_cache_delete($option, 'options');
         $value = maybe_unserialize($value);
-        return is_array($value) ? $value : [];
+        return is_array($value) ? Secrets::open($value) : [];
+    }
+
+    /**
+     * Whether the secret of an option was encrypted with other security keys than those of wp-config.php now.
+     */
+    public function isUnreadable(string $option): bool
+    {
+        $value = $this->get($option);
+        return '' === ($value['client_secret'] ?? $value['secret'] ?? null);
+    }
+
+    /**
+     * Encrypt secrets, and encode the site, that an earlier version of this plugin stored as they are.
+     */
+    public function protect(): void
+    {
+        foreach ([self::CREDENTIALS, self::TOKEN, self::WEBHOOK] as $option) {
+            $stored = get_option($option);
+            if (is_array($stored) && self::isPlain($stored)) {
+                Lock::run('token', function () use ($option): void {
+                    $value = $this->read($option);
+                    if (isset($value['site'])) {
+                        $value['site'] = Site::stored(Site::connected((string) $value['site']));
+                    }
+                    if ($value) {
+                        $this->set($option, $value);
+                    }
+                });
+            }
+        }
+    }
+
+    /**
+     * @param array<string, mixed> $stored
+     */
+    private static function isPlain(array $stored): bool
+    {
+        $isPlain = isset($stored['site']) && !Site::isEncoded((string) $stored['site']);
+        return $isPlain || Secrets::seal($stored) !== $stored;
     }
     // [/store]
 
@@ -63,7 +106,7 @@ final class Store
 
     private const OPTIONS = [
         self::CREDENTIALS, self::TOKEN, self::STOPPED, self::PAUSE, self::PROBLEMS, self::LAST_HEARTBEAT, self::PROFILE,
-        self::PENDING, self::POSTS, self::WEBHOOK, self::RECEIVED, self::REPORT,
+        self::PENDING, self::POSTS, self::WEBHOOK, self::RECEIVED, self::REPORT, self::OTHER_SITE,
     ];
     private const EVENTS = ['profilesvc_heartbeat', 'profilesvc_sync', 'profilesvc_publish'];
 

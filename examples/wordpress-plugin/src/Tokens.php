@@ -17,7 +17,8 @@ final class Tokens
     }
 
     // [token]
-    private const EARLY = 300; // renew five minutes before the end
+    private const EARLY = 300; // seconds before its end at which a token is renewed, but at most half of its lifetime
+    private const LATER = 30;  // seconds until the next attempt, if a token that is still valid cannot be renewed
 
     /**
      * Return an access token. $rejected is one that the service has just rejected.
@@ -38,7 +39,15 @@ final class Tokens
             if ($this->store->read(Store::STOPPED) || !$this->store->read(Store::CREDENTIALS)) {
                 throw new Refused(Result::failure('STOPPED')); // by another process
             }
-            return $this->renewed($token);
+            try {
+                return $this->renewed($token);
+            } catch (Refused $refused) {
+                if ('' !== $rejected || !self::isValid($token) || !$refused->result->isTemporary()) {
+                    throw $refused;
+                }
+                $this->store->set(Store::TOKEN, ['later' => time() + self::LATER] + $this->store->read(Store::TOKEN));
+                return $token['access'];
+            }
         });
     }
 
@@ -47,13 +56,27 @@ final class Tokens
      */
     private static function isUsable(array $token, string $rejected): bool
     {
-        return $token && $token['access'] !== $rejected && $token['access_until'] - self::EARLY > time();
+        if (!self::isValid($token) || $token['access'] === $rejected) {
+            return false;
+        }
+        $early = min(self::EARLY, intdiv($token['lifetime'] ?? 2 * self::EARLY, 2));
+        $later = $token['later'] ?? 0;
+        return $token['access_until'] - $early > time() || ($later > time() && $later <= time() + self::LATER);
+    }
+
+    /**
+     * @param array<string, mixed> $token
+     */
+    private static function isValid(array $token): bool
+    {
+        return $token && '' !== $token['access'] && $token['access_until'] > time();
     }
     // [/token]
 
     // [grant]
     /**
-     * Get a new pair by the refresh token, or by the credentials if the refresh token ended before the access token.
+     * Get a new pair by the refresh token, or by the credentials if the refresh token ended before the access token. A
+     * refresh token is sent once: if the response is lost, a repetition would look like the work of a thief.
      *
      * @param array<string, mixed> $token
      *
@@ -62,7 +85,9 @@ final class Tokens
     private function renewed(array $token): string
     {
         $result = null;
-        if ($token && $token['refresh_until'] > time()) {
+        $start  = time();
+        if ($token && '' !== $token['refresh'] && $token['refresh_until'] > $start) {
+            $this->store->set(Store::TOKEN, ['refresh_until' => 0] + $token);
             $result = $this->grant(['grant_type' => 'refresh_token', 'refresh_token' => $token['refresh']]);
         }
         if (null === $result || 'AUTH_INVALID_TOKEN' === $result->code) {
@@ -83,9 +108,10 @@ final class Tokens
         }
         $this->store->set(Store::TOKEN, [
             'access'        => $result->data['access_token'],
-            'access_until'  => time() + $result->data['expires_in'],
+            'access_until'  => $start + $result->data['expires_in'],
+            'lifetime'      => $result->data['expires_in'],
             'refresh'       => $result->data['refresh_token'],
-            'refresh_until' => time() + $result->data['refresh_expires_in'],
+            'refresh_until' => $start + $result->data['refresh_expires_in'],
         ]);
         return $result->data['access_token'];
     }

@@ -19,7 +19,12 @@ final class Words
         if ('SITE_CHANGED' === $code) { // the site is not the one that was connected
             /* translators: 1: domain of the connected site, 2: domain of this site */
             $text = __('These credentials belong to %1$s, and this site is %2$s. If this is a copy for tests, nothing has to be done: it sends nothing. If the site has moved, connect it again.', 'profilesvc');
-            return sprintf($text, $details['connected'] ?? '', $details['here'] ?? '');
+            return sprintf($text, $details['connected'] ?? '', $details['here'] ?? '') . self::ofNames($details);
+        }
+        if ('SITE_VARIES' === $code) { // the site also runs at an address that is not the connected one
+            /* translators: 1: domain of the connected site, 2: other domain */
+            $text = __('The credentials belong to %1$s. This site, or a copy of its database, also ran as %2$s, and there it sent nothing.', 'profilesvc');
+            return sprintf($text, $details['connected'] ?? '', $details['here'] ?? '') . self::ofNames($details);
         }
         if ('QUOTA_EXCEEDED' === $code && isset($details['resets_at'])) {
             $day = wp_date((string) get_option('date_format'), (int) strtotime((string) $details['resets_at']));
@@ -32,6 +37,18 @@ final class Words
             return sprintf(__('These fields are not accepted: %s. Correct them and save again.', 'profilesvc'), implode(', ', $fields));
         }
         return self::ofCode($code) ?? __('Something unexpected went wrong. If it happens again, contact support.', 'profilesvc');
+    }
+
+    /**
+     * Return what to do if WP_HOME depends on the request.
+     *
+     * @param array<string, mixed> $details
+     */
+    private static function ofNames(array $details): string
+    {
+        $line = sprintf("define('PROFILESVC_SITES', '%s, %s');", $details['connected'] ?? '', $details['here'] ?? '');
+        /* translators: %s: a line of PHP */
+        return ' ' . sprintf(__('If both are addresses of one site, because its WP_HOME depends on the request, add this line to wp-config.php: %s', 'profilesvc'), $line);
     }
 
     /**
@@ -97,6 +114,10 @@ final class Words
             case 'AUTH_INVALID_TOKEN':
             case 'STOPPED': // no request: the service has rejected the credentials before
                 return __('The credentials are no longer valid. The site has stopped sending. Connect it again.', 'profilesvc');
+            case 'KEYS_CHANGED': // no request: AUTH_KEY or AUTH_SALT of wp-config.php have changed
+                return __('The security keys in wp-config.php have changed, so the stored client secret cannot be read. Connect this site again.', 'profilesvc');
+            case 'WEBHOOK_UNREADABLE': // AUTH_KEY or AUTH_SALT of wp-config.php have changed
+                return __('The security keys in wp-config.php have changed, so the stored secret of the webhook cannot be read. Enter it again.', 'profilesvc');
             case 'TOKEN_REMOVED': // 401 with the reason `missing`
                 return __('The credentials are valid, but a proxy between this site and the service removes the Authorization header. Ask the operator of the proxy or your hosting company to pass it on. The site tries again by itself.', 'profilesvc');
             case 'AUTH_INSUFFICIENT_PERMISSIONS':

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MAX_ENTRIES = 50
 _INPUT_LIMIT = 2_048
-_URL = re.compile(r"(?:https?://|(?![a-z0-9+.-]*://))([^/?#]*)(?:[/?#].*)?\Z", re.IGNORECASE)
+_URL = re.compile(r"(?:https?://|(?![a-z0-9+.-]*://))([^/?#]*)(?:[/?#].*)?\Z", re.IGNORECASE | re.ASCII)
 _PORT = re.compile(r"(?<=[^:]):([0-9]*)\Z", re.ASCII)
 _USUAL_PORTS = (80, 443)
 # The serialisation of RFC 6454 §6.2. Browsers send nothing else, so `null`, user info, paths and lists are rejected.

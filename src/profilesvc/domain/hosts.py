@@ -89,7 +89,7 @@ def _label(text: str) -> str:
             raise ValueError(_UNREADABLE)
         return text
     try:
-        shown = text if not text.isascii() else text[4:].encode().decode("punycode")
+        shown = text[4:].encode("ascii").decode("punycode") if text.startswith("xn--") else text
         label = "xn--" + shown.encode("punycode").decode()
         is_stable = text in (shown, label) and idna.uts46_remap(shown, std3_rules=False) == shown
         idna.check_bidi(shown)
