@@ -14,7 +14,7 @@ from profilesvc.domain.time import iso, parse_iso
 from profilesvc.emulator.errors import bad_request
 from profilesvc.emulator.locations import find_in_account
 from profilesvc.emulator.masks import applied, update_mask
-from profilesvc.emulator.rules import check_post, check_accepts_posts
+from profilesvc.emulator.rules import check_accepts_posts, check_post
 from profilesvc.emulator.state import count_edit, emulator, now, switches
 from profilesvc.emulator.store import dump, find
 from profilesvc.emulator.tables import EmulatorPostRow
