@@ -289,6 +289,14 @@ async def test_another_kind_of_post_is_chosen_in_the_same_form(alice_there: Brow
     assert "offer" not in newest
 
 
+async def test_the_link_of_a_call_is_refused_at_its_field(alice_there: Browser) -> None:
+    await alice_there.open(f"{SITE}/posts")
+    await alice_there.send("/posts", 400, summary="Call us", action="CALL", action_url="https://harbour.example")
+    assert 'href="#action_url"' in alice_there.answer.text
+    assert "is not for CALL, which uses the phone number of the profile" in alice_there.page.text
+    await alice_there.send("/posts", action_url="")
+
+
 @pytest.mark.parametrize("action", ["/delete", "/withdraw"])
 async def test_irreversible_actions_need_a_confirmation(alice_there: Browser, plugin: Site, action: str) -> None:
     listed = f"{SITE}/{'posts' if action == '/delete' else 'reviews'}"

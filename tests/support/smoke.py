@@ -21,7 +21,7 @@ LOCATION = "locations/111"
 OPEN = 'from profilesvc.lab import open_lab\nlab = open_lab()\nalice = lab.client.user("alice")'
 KEY = 'key = alice.create_key(name="Smoke", business_id=lab.business_id, assigned_location_id=lab.location)'
 POST = 'post = alice.create_post(lab.location, {"summary": "Smoke"})'
-SYNC = 'alice.sync(lab.location, {"websiteUri": "https://smoke.example", "phoneNumbers": {"primaryPhone": "+81 1"}})'
+SYNC = 'alice.sync(lab.location, {"websiteUri": "https://smoke.example", "phoneNumbers": {"primaryPhone": "+81 312"}})'
 
 
 @dataclass(frozen=True)

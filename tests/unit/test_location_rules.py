@@ -16,7 +16,7 @@ TODAY = date(2026, 1, 2)
 
 def refused(body: dict[str, Any]) -> list[str]:
     try:
-        profiles.check_values(body, TODAY)
+        profiles.check(body, TODAY)
     except ServiceError as error:
         return [one["field"] for one in error.details["errors"]]
     return []

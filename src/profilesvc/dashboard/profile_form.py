@@ -103,7 +103,7 @@ class ProfileForm:
             except ServiceError as error:
                 problems += problems_in(error)
         try:
-            body = profiles.check_values(body, today)
+            body = profiles.check(body, today)
         except ServiceError as error:
             problems += problems_in(error)
         if not problems and not self.is_sure:

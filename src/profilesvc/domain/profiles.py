@@ -12,7 +12,7 @@ from profilesvc.contract.provider.format import Message, Writable
 from profilesvc.contract.provider.location import Location
 from profilesvc.contract.sync import FilterReason
 from profilesvc.domain import location_rules
-from profilesvc.domain.errors import Problem, invalid, invalid_many
+from profilesvc.domain.errors import invalid, invalid_many
 from profilesvc.domain.hours import faults
 from profilesvc.domain.messages import (
     access_of,
@@ -71,44 +71,25 @@ def filtered_leaves(source: JsonObject, syncable: tuple[str, ...] | None) -> lis
     return split(source, syncable)[1]
 
 
-def check(sendable: JsonObject) -> JsonObject:
+def check(sendable: JsonObject, today: date | None = None, known: JsonObject | None = None) -> JsonObject:
     """Return the sendable part with its numbers normalised.
 
-    Read-only fields inside array items are dropped, because clients send an array back as they have read it.
+    Read-only fields inside array items are dropped, because clients send an array back as they have read it. With the
+    day, the rules of the provider's documentation for values apply too (D-124). No rule applies to leaves that agree
+    with the `known` profile, because those are not sent.
 
     Raises:
         ServiceError: VALIDATION_ERROR that names every invalid field.
     """
     document, problems = parse(Location, without_read_only(Location, sendable))
-    problems += _rule_problems(document, problems, [])
-    if problems:
-        raise invalid_many(problems)
-    return document
-
-
-def check_values(sendable: JsonObject, today: date, known: JsonObject | None = None) -> JsonObject:
-    """Return the result of `check`, after the rules of the provider's documentation for all values (D-124).
-
-    The rules do not apply to leaves that agree with the `known` profile, because those are not sent.
-
-    Raises:
-        ServiceError: VALIDATION_ERROR that names every invalid field.
-    """
-    document, problems = parse(Location, without_read_only(Location, sendable))
-    problems += _rule_problems(document, problems, location_rules.problems(document, today), known)
-    if problems:
-        raise invalid_many(problems)
-    return document
-
-
-def _rule_problems(
-    document: JsonObject, reported: list[Problem], others: list[Problem], known: JsonObject | None = None
-) -> list[Problem]:
-    """Return the problems of hours and the others, for fields that will be sent and have no problem yet."""
-    named = [field for _, field, _ in reported]
-    found = [*(("body", one.field, one.problem) for one in faults(document)), *others]
+    rules = [("body", one.field, one.problem) for one in faults(document)]
+    rules += location_rules.problems(document, today) if today else []
+    named = [field for _, field, _ in problems]
     sent = [path for path, value in leaves(document) if known is None or not _agrees(path, value, known)]
-    return [one for one in found if not _is_near(one[1], named) and _is_near(one[1], sent)]
+    problems += [one for one in rules if not _is_near(one[1], named) and _is_near(one[1], sent)]
+    if problems:
+        raise invalid_many(problems)
+    return document
 
 
 def _is_near(field: str, others: list[str]) -> bool:

@@ -177,10 +177,10 @@ async def checked(services: Services, location: AllowedLocation, body: JsonObjec
     sendable, filtered = profiles.split(body, location.plan.syncable)
     today = day_of(services.clock.now())
     try:
-        values = profiles.check_values(sendable, today)
+        values = profiles.check(sendable, today)
     except ServiceError:  # values that the provider already has are no mistake of the caller
         known = json.loads((await load(services, location)).profile or "{}")
-        values = profiles.check_values(sendable, today, known)
+        values = profiles.check(sendable, today, known)
     return Push(body, values, filtered)
 
 
