@@ -152,7 +152,7 @@ async def import_chosen(visit: Visit, connection_id: str) -> Response:
 async def export(visit: Visit, connection_id: str) -> Response:
     """Return a copy of the data of a login to download."""
     copy = await provider_export.export(visit.services, visit.caller, connection_id)
-    return exports.json_file(visit, f"login-{copy.connection.id}", copy.model_dump(mode="json"))
+    return await exports.json_file(visit, f"login-{copy.connection.id}", copy.model_dump(mode="json"))
 
 
 @view(blueprint, f"{_ONE}/disconnect", "POST")
