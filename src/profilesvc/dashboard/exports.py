@@ -11,6 +11,7 @@ from dataclasses import replace
 from quart import Response
 
 from profilesvc.dashboard.visits import Visit
+from profilesvc.domain.bidi import without_controls
 from profilesvc.domain.time import iso
 from profilesvc.services import exporting
 from profilesvc.services.context import Services
@@ -30,6 +31,7 @@ def cell(value: object) -> object:
     """Return a value for a spreadsheet: a text that it would run as a formula gets an apostrophe in front."""
     if not isinstance(value, str):
         return "" if value is None else value
+    value = without_controls(value)
     text = _NEW_CELL.sub(r"\g<0>'", value)
     return f"'{text}" if value.lstrip(" ").startswith(_FORMULA) else text
 
