@@ -29,7 +29,8 @@ blueprint = Blueprint("keys", __name__)
 
 @view(blueprint, "/keys")
 async def show(visit: Visit) -> Response:
-    return await _list(visit, {"location": f"locations/{request.args.get('location', '')}"})
+    wanted = request.args.get("location", "")
+    return await _list(visit, {"location": f"locations/{wanted}"} if wanted else {})
 
 
 @view(blueprint, "/keys/live")
@@ -212,6 +213,7 @@ async def _list(visit: Visit, form: Mapping[str, str], error: ServiceError | Non
         problems=problems.of(error),
         can_create=any(choice.obstacle is None for choice in choices),
         asks_business=any(choice.obstacle is None and choice.business_id is None for choice in choices),
+        unavailable=key_list.unavailable(choices, form),
         **key_list.locations(choices, form),
         **await key_list.shown(visit, key_list.listing_of(request.args), choices),
     )

@@ -14,7 +14,7 @@ def without_controls(text: str) -> str:
 
 
 def html_without_controls(html: str) -> str:
-    """Return a page whose texts have none of these characters. Fields of forms keep theirs, which end with the field."""
+    """Return a page whose texts have none of these characters. Fields of forms keep theirs."""
     if _CONTROLS.search(html) is None:
         return html
     return _KEPT_IN_HTML.sub(lambda found: found[0] if found[0].startswith("<") else "", html)
