@@ -5,7 +5,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
 
 from quart import Response
@@ -43,7 +43,7 @@ async def table(visit: Visit, name: str, header: Sequence[str], rows: Rows) -> R
         ServiceError: RATE_LIMITED, SERVICE_UNAVAILABLE.
     """
 
-    async def pieces(services: Services) -> AsyncIterator[bytes]:
+    async def pieces(services: Services) -> AsyncGenerator[bytes]:
         head = _BOM.encode() + _lines([header])
         async for some in rows(replace(visit, services=services)):
             yield head + _lines([[cell(value) for value in row] for row in some])

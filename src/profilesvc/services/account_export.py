@@ -4,7 +4,7 @@ It is made while it is sent, a page of rows at a time, so that an owner with 10,
 """
 
 import zipfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -117,7 +117,7 @@ async def note(services: Services, caller: Caller) -> None:
         await audit.record(services, session, "user.exported", caller.owner_id)
 
 
-async def archive(services: Services, caller: Caller) -> AsyncIterator[bytes]:
+async def archive(services: Services, caller: Caller) -> AsyncGenerator[bytes]:
     """Yield the file in pieces. It has no secrets and no addresses that work like one.
 
     A failure ends it in the middle, so that a browser does not mistake it for a whole file.

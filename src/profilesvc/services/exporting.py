@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import contextvars
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Self
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MOST = 3  # of all users, in a process
 _PIECES = 2  # that may wait for a slow reader
 _CHECK_SECONDS = 0.05
-Make = Callable[["Services"], AsyncIterator[bytes]]
+Make = Callable[["Services"], AsyncGenerator[bytes]]
 
 
 class Exports:
@@ -32,7 +32,7 @@ class Exports:
 class Pieces:
     """A file that has begun: the first piece is made, so that a failure before it is an error page."""
 
-    def __init__(self, pieces: AsyncIterator[bytes], first: bytes) -> None:
+    def __init__(self, pieces: AsyncGenerator[bytes], first: bytes) -> None:
         self._pieces, self._first = pieces, first
 
     def __aiter__(self) -> Self:
@@ -44,7 +44,7 @@ class Pieces:
 
     async def aclose(self) -> None:
         """Stop making the file."""
-        await self._pieces.aclose()  # type: ignore[attr-defined]  # a generator
+        await self._pieces.aclose()
 
 
 async def begin(services: "Services", owner_id: int, make: Make) -> Pieces:
@@ -57,7 +57,7 @@ async def begin(services: "Services", owner_id: int, make: Make) -> Pieces:
     return Pieces(pieces, await anext(pieces, b""))
 
 
-async def _made(services: "Services", owner_id: int, make: Make) -> AsyncIterator[bytes]:
+async def _made(services: "Services", owner_id: int, make: Make) -> AsyncGenerator[bytes]:
     exports = services.exports
     if owner_id in exports.users:
         raise _second()
@@ -80,7 +80,7 @@ def _second() -> ServiceError:
     return ServiceError(RATE_LIMITED, message, retry_after=10)
 
 
-async def _from_thread(services: "Services", make: Make) -> AsyncIterator[bytes]:
+async def _from_thread(services: "Services", make: Make) -> AsyncGenerator[bytes]:
     """Yield what `make` yields on a thread, which waits while the reader is slow."""
     await services.pending_events.write(services)
     await services.request_log.write(services)
@@ -117,7 +117,7 @@ async def _run(services: "Services", make: Make, put: Callable[[bytes], None]) -
     """Make a file in the event loop of a thread. Everything that belongs to the other loop is replaced."""
     storage = services.storage.for_another_loop()
     try:
-        async with contextlib.aclosing(make(services.in_another_loop(storage))) as pieces:  # type: ignore[type-var]  # a generator
+        async with contextlib.aclosing(make(services.in_another_loop(storage))) as pieces:
             async for piece in pieces:
                 put(piece)
     finally:
