@@ -25,6 +25,7 @@ from profilesvc.services import alerts
 from profilesvc.services.context import Services
 from profilesvc.storage import alerts as stored_alerts
 from profilesvc.storage import channels, deliveries, holds, partitions, tables
+from profilesvc.storage.tables import locations
 from support.api import ALICE, BOB, Site, assert_error, assert_ok, fields
 from support.effort import effort
 
@@ -138,6 +139,21 @@ class TestASilentSite:
         assert box.subjects[1:] == ["It is connected again"]
         assert box.messages[1]["References"] == offline["References"]
         assert box.messages[1]["Message-ID"] != offline["Message-ID"]
+
+    async def test_with_a_name_that_changes_the_direction_of_text_does_not_turn_the_message_over(
+        self, alice: httpx.AsyncClient, plugin: Site, services: Services, box: Box, passing: Passing
+    ) -> None:
+        async with services.storage.write() as session:
+            await session.execute(update(locations).values(title="Harbour \u202egnp.exe \u2067x"))
+        await add(alice)
+        await beat(plugin)
+        await passing(hours=53)
+        (offline,) = box.messages
+        html = offline.get_body(("html",))
+        assert html is not None
+        for text in (offline["Subject"], text_of(offline), str(html.get_content())):
+            assert "Harbour gnp.exe x" in text
+            assert not {"\u202e", "\u2067"} & set(text)
 
     async def test_that_was_never_reported_as_offline_is_not_reported_as_back(
         self, alice: httpx.AsyncClient, plugin: Site, box: Box, passing: Passing

@@ -148,6 +148,20 @@ def test_no_cell_of_a_file_that_is_read_by_semicolons_is_a_formula() -> None:
         assert not any(found.lstrip().startswith(("=", "+", "@")) for found in row)
 
 
+@ON_ONE_DATABASE
+async def test_a_name_that_changes_the_direction_of_text_does_not_turn_a_page_over(
+    alice_there: Browser, as_service: AsService
+) -> None:
+    made = await as_service(name="Plugin \u202egnp.exe")
+    page = await alice_there.open("/dashboard/keys")
+    assert "Plugin gnp.exe" in page.text
+    assert "\u202e" not in alice_there.answer.text
+    assert (await table(alice_there, "/dashboard/keys.csv"))[0]["Name"] == "Plugin gnp.exe"
+    page = await alice_there.open(f"/dashboard/keys/{made.key['client_id']}")
+    assert page.form("/change")["fields"]["name"] == ["Plugin \u202egnp.exe"]  # as it is stored
+    assert "\u202e" not in page.text
+
+
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t1", "\r1", "  =1", "\N{FULLWIDTH EQUALS SIGN}1"])
 @ON_ONE_DATABASE
 async def test_formulas_stay_text(alice_there: Browser, as_service: AsService, text: str) -> None:

@@ -1,10 +1,6 @@
 """Clients that read a photo slowly: they share one copy, hold no slot, and an address has a share of the memory."""
 
-import asyncio
-import contextlib
 import tracemalloc
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from quart import Quart
@@ -13,11 +9,11 @@ from conftest import ON_ONE_DATABASE
 from profilesvc.api import guard
 from profilesvc.api.quart_fast import PIECE
 from profilesvc.operations import operator
-from profilesvc.server.scope import LEFT
 from profilesvc.services import photos
 from profilesvc.services.context import Services
 from support.api import ALICE
 from support.pictures import png
+from support.readers import Reader, reading
 
 MB = 1024 * 1024
 pytestmark = [pytest.mark.in_process("its clients stop reading"), ON_ONE_DATABASE]
@@ -28,58 +24,6 @@ async def path(services: Services) -> str:
     alice = await operator.act_for(services, ALICE)
     url = await photos.store(services, alice, png(size=4 * MB))
     return url.removeprefix(services.settings.base_url)
-
-
-class Reader:
-    """A client that reads nothing after the first pieces, until it goes on or leaves."""
-
-    def __init__(self, app: Quart, path: str, address: str, pieces: int = 1) -> None:
-        self.status, self.headers, self.sizes = 0, dict[bytes, bytes](), list[int]()
-        self.goes_on, self.has_left, self._pieces = asyncio.Event(), False, pieces
-        scope = {
-            "type": "http",
-            "http_version": "1.1",
-            "method": "GET",
-            "scheme": "http",
-            "path": path,
-            "query_string": b"",
-            "headers": [(b"host", b"profiles.test")],
-            "client": (address, 1),
-            LEFT: lambda: self.has_left,
-        }
-        self.task = asyncio.create_task(app(scope, self._receive, self._send))  # type: ignore[arg-type]
-
-    async def _receive(self) -> dict[str, Any]:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def _send(self, message: Any) -> None:
-        if message["type"] == "http.response.start":
-            self.status, self.headers = message["status"], dict(message["headers"])
-            return
-        if len(self.sizes) >= self._pieces:
-            await self.goes_on.wait()
-        self.sizes.append(len(message["body"]))
-
-    @property
-    def waits(self) -> bool:
-        return bool(self.sizes) or self.task.done()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110  of several readers
-            await asyncio.sleep(0.01)
-
-
-@contextlib.asynccontextmanager
-async def reading(*readers: Reader) -> Any:
-    try:
-        await until(lambda: all(reader.waits for reader in readers))
-        yield
-    finally:
-        for reader in readers:
-            reader.goes_on.set()
-        await asyncio.gather(*(reader.task for reader in readers))
 
 
 async def test_a_hundred_slow_readers_share_one_copy(app: Quart, path: str) -> None:

@@ -121,15 +121,15 @@ class FastConnection(ASGIHTTPConnection):
         scope = cast(Scope, self.scope)
         size, begun = 2 * PIECE if isinstance(body, SharedBody) else len(getattr(body, "data", b"")) or 2 * PIECE, False
         try:
-            with scope[SLOT].sending(size):
-                begun = True
-                await send(start)
-                async with body as pieces:
+            async with body as pieces:
+                with scope[SLOT].sending(size):
+                    begun = True
+                    await send(start)
                     async for piece in _divided(pieces):
                         if scope.get(LEFT, bool)():
                             return
                         await send({"type": "http.response.body", "body": piece, "more_body": True})
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
+                    await send({"type": "http.response.body", "body": b"", "more_body": False})
         except ServiceError as error:
             if not begun:
                 await reject(send, scope["path"], error.kind, error.message)
@@ -145,7 +145,7 @@ async def _divided(pieces: AsyncIterable[bytes | str]) -> AsyncIterator[bytes]:
 
 
 class SharedBody(DataBody):
-    """A body of which all responses share one copy, that of its `owner`."""
+    """A body that many responses share: the copy of its `owner`."""
 
     def __init__(self, data: bytes, owner: object) -> None:
         super().__init__(data)

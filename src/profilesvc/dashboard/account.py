@@ -1,5 +1,7 @@
 """The page of the account: its profile, its sessions, its sign-ins, and a copy of its data."""
 
+from functools import partial
+
 from quart import Blueprint, Response, request
 
 from profilesvc.dashboard import cookies, exports, pages, problems
@@ -46,7 +48,9 @@ async def end_other_sessions(visit: Visit) -> Response:
 @view(blueprint, "/account/data.zip")
 async def export(visit: Visit) -> Response:
     """Send a copy of the user's data to download."""
-    return exports.stream(visit, "my-data", account_export.archive(visit.services, visit.caller))
+    await account_export.note(visit.services, visit.caller)
+    make = partial(account_export.archive, caller=visit.caller)
+    return await exports.stream(visit, "my-data", "zip", make)
 
 
 async def _page(visit: Visit, error: ServiceError | None = None) -> Response:

@@ -13,6 +13,7 @@ from profilesvc.contract.events import EVENT_TYPES
 from profilesvc.contract.json import JsonObject
 from profilesvc.dashboard.channel_words import WHEN
 from profilesvc.dashboard.edits import Edit
+from profilesvc.domain.errors import invalid
 from profilesvc.language.texts import _
 
 _REGIONS = (
@@ -60,6 +61,9 @@ def change_of(edit: Edit, titles: Mapping[str, str]) -> AlertChange | None:
     values: JsonObject = {
         name: value for name, value in changed.items() if name in ("muted_locations", "digest_at", "time_zone")
     }
+    for name in changed.keys() & set(EVENT_TYPES):
+        if edit.inputs[name] not in WHEN:
+            raise invalid("body", name, f"must be one of {', '.join(WHEN)}")
     if changed.keys() & set(EVENT_TYPES):
         values |= {when: [name for name in EVENT_TYPES if edit.inputs[name] == when] for when in ("immediate", "daily")}
     if "reminders" in changed:

@@ -1,7 +1,7 @@
 """The audit trail of the account: searched by kind, key, site and time, and as a file."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import get_args
 from zoneinfo import ZoneInfo
@@ -62,15 +62,18 @@ async def show(visit: Visit) -> Response:
 async def export(visit: Visit) -> Response:
     """Return the events that the page would show, the newest `MOST`."""
     listing = Listing.of(PATH, request.args, CHOICES)
-    names = await _names(visit)
-    wanted, before, found = _wanted(listing, names), None, list[AuditEntry]()
-    while len(found) < MOST:
-        events, before = await audit.search(visit.services, visit.caller.owner_id, wanted, before, _PIECE)
-        found += events
-        if before is None:
-            break
-    by_id = {entry.client_id: (entry.name, title) for entry, title in names}
-    return exports.file(visit, "audit", _HEADER, [_row(event, by_id) for event in found])
+
+    async def rows(visit: Visit) -> AsyncIterator[list[tuple[object, ...]]]:
+        names = await _names(visit)
+        by_id = {entry.client_id: (entry.name, title) for entry, title in names}
+        wanted, before = _wanted(listing, names), None
+        for _ in range(MOST // _PIECE):
+            events, before = await audit.search(visit.services, visit.caller.owner_id, wanted, before, _PIECE)
+            yield [_row(event, by_id) for event in events]
+            if before is None:
+                break
+
+    return await exports.table(visit, "audit", _HEADER, rows)
 
 
 def _row(event: AuditEntry, names: Mapping[str, tuple[str, str]]) -> tuple[object, ...]:

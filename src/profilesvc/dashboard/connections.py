@@ -1,5 +1,6 @@
 """The pages of connections: the owner's logins at the provider, their locations, and connect links."""
 
+import re
 from urllib.parse import quote
 
 from quart import Blueprint, Response, request
@@ -16,6 +17,7 @@ from profilesvc.services.context import Services
 from profilesvc.services.provider_consent import STATE_MS, Begun
 
 blueprint = Blueprint("connections", __name__)
+_NUMBER = re.compile("[0-9]{1,18}", re.ASCII)
 _LIST, _ONE = "/connections", "/connections/<connection_id>"
 _IMPORT = TEXTS._replace(fields=1_100)  # a login may reach that many locations
 
@@ -136,7 +138,7 @@ async def import_chosen(visit: Visit, connection_id: str) -> Response:
     business = form.get("business_id", "")
     values = {
         "locations": form.getlist("locations"),
-        "business_id": int(business[:20]) if business.isdecimal() else None,
+        "business_id": int(business) if _NUMBER.fullmatch(business) else business or None,
         "business_name": form.get("business_name", "").strip() or None,
     }
     try:
@@ -152,7 +154,7 @@ async def import_chosen(visit: Visit, connection_id: str) -> Response:
 async def export(visit: Visit, connection_id: str) -> Response:
     """Return a copy of the data of a login to download."""
     copy = await provider_export.export(visit.services, visit.caller, connection_id)
-    return exports.json_file(visit, f"login-{copy.connection.id}", copy.model_dump(mode="json"))
+    return await exports.json_file(visit, f"login-{copy.connection.id}", copy.model_dump(mode="json"))
 
 
 @view(blueprint, f"{_ONE}/disconnect", "POST")

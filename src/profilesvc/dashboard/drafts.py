@@ -89,6 +89,7 @@ async def act(visit: Visit, location: AllowedLocation, form: "MultiDict[str, str
     Raises:
         ServiceError: VALIDATION_ERROR with every problem; those of `posts.create` and `drafts.save`.
     """
+    post_form.require_kind(form)
     body, draft_id = post_form.document(form), form.get("draft", "")
     if form.get("intent") in ("draft", "schedule"):
         kept = fields_of(form)

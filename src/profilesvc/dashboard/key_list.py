@@ -96,6 +96,15 @@ _ORDERS: dict[str, Callable[[dict[str, str]], _Order]] = {
 }
 
 
+def unavailable(choices: list[Choice], form: Mapping[str, str]) -> Choice | None:
+    """Return the wanted location and the reason why it cannot have a key, so that the form does not offer another."""
+    wanted = form.get("location", "")
+    found = next((choice for choice in choices if choice.name == wanted), None)
+    if not wanted or (found is not None and found.obstacle is None):
+        return None
+    return found or Choice(wanted, wanted, None, "is not one of your locations")
+
+
 def locations(choices: list[Choice], form: Mapping[str, str]) -> JsonObject:
     """Return the locations that the form offers: all of a few, else the selected one and those that a search found."""
     if len(choices) <= FEW:

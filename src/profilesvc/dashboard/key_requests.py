@@ -1,6 +1,6 @@
 """The requests of a key: a bar for each day, the last errors, the log as pages and as a file."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple
 
 from quart import Blueprint, Response, request
@@ -97,15 +97,20 @@ async def show(visit: Visit, client_id: str) -> Response:
 @view(blueprint, "/keys/<client_id>/requests.csv")
 async def export(visit: Visit, client_id: str) -> Response:
     """Return the requests that the page would show, the newest `MOST`."""
-    errors_only, before, found = _errors_only(_listing(client_id)), None, list[LoggedRequest]()
-    while len(found) < MOST:
-        query = checked(KeyRequestsQuery, {"before": before, "limit": MAX_LIMIT, "errors_only": errors_only}, "query")
-        piece = await key_requests.read(visit.services, visit.caller, client_id, query)
-        found += piece.requests
-        before = piece.next_before
-        if before is None:
-            break
-    return exports.file(visit, "requests", _HEADER, [_row(one) for one in found])
+    errors_only = _errors_only(_listing(client_id))
+
+    async def rows(visit: Visit) -> AsyncIterator[list[tuple[object, ...]]]:
+        before = None
+        for _ in range(MOST // MAX_LIMIT):
+            values = {"before": before, "limit": MAX_LIMIT, "errors_only": errors_only}
+            query = checked(KeyRequestsQuery, values, "query")
+            piece = await key_requests.read(visit.services, visit.caller, client_id, query)
+            yield [_row(one) for one in piece.requests]
+            before = piece.next_before
+            if before is None:
+                break
+
+    return await exports.table(visit, "requests", _HEADER, rows)
 
 
 def _listing(client_id: str) -> Listing:

@@ -1,7 +1,7 @@
 """The pages of keys. A secret is shown once, in the response to the form."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 
 from quart import Blueprint, Response, request
 
@@ -29,7 +29,8 @@ blueprint = Blueprint("keys", __name__)
 
 @view(blueprint, "/keys")
 async def show(visit: Visit) -> Response:
-    return await _list(visit, {"location": f"locations/{request.args.get('location', '')}"})
+    wanted = request.args.get("location", "")
+    return await _list(visit, {"location": f"locations/{wanted}"} if wanted else {})
 
 
 @view(blueprint, "/keys/live")
@@ -45,10 +46,15 @@ async def live(visit: Visit) -> Response:
 @view(blueprint, "/keys.csv")
 async def export(visit: Visit) -> Response:
     """Return the keys that the list finds, on all its pages; never a secret."""
-    choices = await overview.choices(visit.services, visit.caller)
-    found = await key_list.found(visit, key_list.listing_of(request.args), choices)
-    titles = {choice.name: choice.title for choice in choices}
-    return exports.file(visit, "keys", key_list.HEADER, [key_list.row(key, titles) for key in found])
+    listing = key_list.listing_of(request.args)
+
+    async def rows(visit: Visit) -> AsyncIterator[list[tuple[object, ...]]]:
+        choices = await overview.choices(visit.services, visit.caller)
+        found = await key_list.found(visit, listing, choices)
+        titles = {choice.name: choice.title for choice in choices}
+        yield [key_list.row(key, titles) for key in found]
+
+    return await exports.table(visit, "keys", key_list.HEADER, rows)
 
 
 @view(blueprint, "/keys/locations")
@@ -207,6 +213,7 @@ async def _list(visit: Visit, form: Mapping[str, str], error: ServiceError | Non
         problems=problems.of(error),
         can_create=any(choice.obstacle is None for choice in choices),
         asks_business=any(choice.obstacle is None and choice.business_id is None for choice in choices),
+        unavailable=key_list.unavailable(choices, form),
         **key_list.locations(choices, form),
         **await key_list.shown(visit, key_list.listing_of(request.args), choices),
     )

@@ -42,6 +42,7 @@ async def act(visit: Visit) -> Response:
         form = await drafts.uploaded(visit, form)
         if intent in ("search", "edit"):
             return await _form_page(visit, form)
+        post_form.require_kind(form)
         chosen, document = await _chosen(visit, form), post_form.document(form)
         if intent == "draft":
             _require_sites(chosen)

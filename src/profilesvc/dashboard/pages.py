@@ -23,6 +23,7 @@ from profilesvc.dashboard import (
 )
 from profilesvc.dashboard.problems import NONE, Problems
 from profilesvc.dashboard.problems import of as problems_of
+from profilesvc.domain.bidi import html_without_controls
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request
 from profilesvc.domain.time import iso
@@ -94,7 +95,7 @@ def text(template: str, **shown: object) -> str:
     guides = settings.effective_guides_folder is not None  # without them, pages have no links to them
     reader = {"visit": None, "kept": request.scope.get(KEPT), "language": texts.language()}
     common = {**reader, "product": settings.dashboard, "guides": guides}
-    return _templates().get_template(template).render(**{**common, **shown})
+    return html_without_controls(_templates().get_template(template).render(**{**common, **shown}))
 
 
 def page(template: str, status: int | None = None, *, problems: Problems = NONE, **shown: object) -> Response:

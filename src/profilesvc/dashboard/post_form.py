@@ -8,7 +8,7 @@ from profilesvc.dashboard.edits import Edit
 from profilesvc.dashboard.hours import clock
 from profilesvc.dashboard.problems import NONE, Problems, of
 from profilesvc.dashboard.words import ACTIONS, KINDS
-from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.messages import normal
 from profilesvc.domain.posts import check_create
 from profilesvc.language.texts import gettext
@@ -30,6 +30,16 @@ _INPUTS = {
 def kind_of(form: Mapping[str, str]) -> str:
     """Return the kind of post that the form is for."""
     return form["kind"] if form.get("kind") in KINDS else "STANDARD"
+
+
+def require_kind(form: Mapping[str, str]) -> None:
+    """Reject a kind of post that the form does not offer; without one it is a standard post.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR.
+    """
+    if form.get("kind", "STANDARD") not in KINDS:
+        raise invalid("body", "topicType", f"must be one of {', '.join(KINDS)}")
 
 
 def document(form: Mapping[str, str]) -> JsonObject:

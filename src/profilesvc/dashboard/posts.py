@@ -78,6 +78,7 @@ async def change(visit: Visit, locationId: str, postId: str) -> Response:
     ident = of_path("postId", post_id, postId, location.name)
     edit = Edit(post_form.inputs_of(form)).fill(form)
     try:
+        post_form.require_kind(form)
         existing = await post_changes.get(visit.services, location, ident)
         edit = Edit(post_form.inputs_of(post_form.values(existing))).fill(form)
         if changes := post_form.changes(existing, edit):

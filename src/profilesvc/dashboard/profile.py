@@ -61,6 +61,9 @@ async def _more(visit: Visit, location: AllowedLocation, form: ProfileForm, inte
     """Do what a button within the form says. Return the categories that a search has found, by name."""
     sent = await request.form
     if intent == "hours" and (kind := sent.get("hours_kind", "").strip()):
+        offered = await _offered(visit, location, form.stored, categories_of(form.inputs, form.stored))
+        if kind not in offered.hours:
+            raise invalid("body", "moreHours", "is not offered for these categories")
         form.inputs.setdefault(f"{HOURS}{kind}-{DAYS[0]}", "")
     if intent != "category":
         return {}

@@ -1,8 +1,8 @@
 """Where a sign-in leads back to, and what was typed in a form whose session had ended.
 
-The fields are in signed cookies of the browser until its user has signed in again, so that nobody can make the service
-store anything without a session. Another user who signs in there does not see them. Files, confirmations and the fields
-that a rule names as secret are left out.
+The fields are in signed cookies of the browser until its user has signed in again, so that the service stores nothing
+for a client without a session (D-134). Another user who signs in there does not see them. Files, confirmations and the
+fields that a rule names as secret are left out.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any, cast
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from quart import Response, current_app, request
 
@@ -28,6 +28,7 @@ from profilesvc.services.context import Caller, Services
 from profilesvc.tokens.seals import Seal
 
 _LOCAL = re.compile(r"/dashboard(?:/[A-Za-z0-9_/-]*)?(?:\?[A-Za-z0-9_.~%+=&/:,@!*$'();-]{0,1000})?\Z", re.ASCII)
+_REFERER = re.compile(r"(?P<origin>https?://[^/?#]+)(?P<path>/[^#]*)")
 MISSING = "dashboard.not_found"  # the endpoint of every other path
 _SECONDS = 900
 _PIECE, _PIECES = 3_000, 2  # characters of a cookie: proxies accept 8 KB of all cookies together
@@ -122,10 +123,11 @@ def _seal(services: Services) -> Seal:
 
 def _page_of_form() -> str:
     """Return the page with the form of this request or with the part that it requests: the browser's Referer."""
-    sent = urlsplit(request.headers.get("Referer", ""))
-    origin = parse_origin(f"{sent.scheme}://{sent.netloc}") if sent.netloc else None
-    if origin is not None and origin == origins.own(current_services().settings) and _is_page(sent.path):
-        return f"{sent.path}?{sent.query}" if sent.query else sent.path
+    sent = _REFERER.fullmatch(request.headers.get("Referer", ""))
+    if sent is not None and parse_origin(sent["origin"]) == origins.own(current_services().settings):
+        path, _, _ = sent["path"].partition("?")
+        if path.startswith(pages.PATH) and _is_page(path):
+            return sent["path"]
     return page_of(request.path) or pages.PATH
 
 

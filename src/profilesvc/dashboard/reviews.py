@@ -9,6 +9,7 @@ from quart import Blueprint, Response, request
 from profilesvc.api.html_forms import TEXTS
 from profilesvc.api.parsing import checked
 from profilesvc.contract.common import review_id
+from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.reviews import ReviewListQuery
 from profilesvc.dashboard import pages, post_form, problems
@@ -40,7 +41,10 @@ async def reply(visit: Visit, locationId: str, reviewId: str) -> Response:
     edit = Edit({"comment": text}).fill(form)
     if form.get("intent") == "template":
         found = await reply_templates.listing(visit.services, visit.caller)
-        chosen = next((one.text for one in found if one.id == form.get("template")), text)
+        chosen = next((one.text for one in found if one.id == form.get("template")), None)
+        if chosen is None:
+            gone = ServiceError(NOT_FOUND, "The template does not exist any more.")
+            return await _page(visit, location, _Unsent(ident, text, gone, edit))
         return await _page(visit, location, _Unsent(ident, chosen, None, edit))
     try:
         review = json.loads((await reviews.get(visit.services, location, ident)).data)

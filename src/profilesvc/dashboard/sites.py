@@ -1,5 +1,7 @@
 """The first page: numbers, and the list of sites with those that need attention first. It updates itself."""
 
+from collections.abc import AsyncIterator
+
 from quart import Blueprint, Response, request
 
 from profilesvc.dashboard import charts, exports, pages, site_list, words
@@ -39,10 +41,15 @@ async def live(visit: Visit) -> Response:
 @view(blueprint, "/sites.csv")
 async def export(visit: Visit) -> Response:
     """Return the sites that the list finds, on all its pages."""
-    sites = await overview.sites(visit.services, visit.caller)
-    found = site_list.found(sites, site_list.listing_of(request.args))
-    histories = await overview.histories(visit.services, visit.caller, found)
-    return exports.file(visit, "sites", _HEADER, [_row(site, histories.get(site.id, [])) for site in found])
+    listing = site_list.listing_of(request.args)
+
+    async def rows(visit: Visit) -> AsyncIterator[list[tuple[object, ...]]]:
+        sites = await overview.sites(visit.services, visit.caller)
+        found = site_list.found(sites, listing)
+        histories = await overview.histories(visit.services, visit.caller, found)
+        yield [_row(site, histories.get(site.id, [])) for site in found]
+
+    return await exports.table(visit, "sites", _HEADER, rows)
 
 
 _HEADER = (

@@ -169,6 +169,7 @@ class Storage:
     """
 
     def __init__(self, url: str, pool_size: int = 10, replica_url: str = "") -> None:
+        self._urls = url, replica_url
         self.engine = create_engine(url, pool_size)
         self.is_sqlite = self.engine.dialect.name == "sqlite"
         self.dialect = self.engine.dialect.name
@@ -201,6 +202,10 @@ class Storage:
         With `may_be_old` they run on the replica, if there is one, and see what was committed some seconds ago.
         """
         return Reading(self, self.replica if may_be_old else None)
+
+    def for_another_loop(self) -> "Storage":
+        """Return a storage with a connection of its own, for the event loop of another thread."""
+        return Storage(self._urls[0], 1, self._urls[1])
 
     @contextlib.asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncSession]:

@@ -16,6 +16,7 @@ from profilesvc.delivery.senders import Attempt, Delivered, Due, Failed, Outcome
 from profilesvc.delivery.smtp import UNSUBSCRIBE, Mailer, Rejected, Unsent
 from profilesvc.domain import connection
 from profilesvc.domain.alerts import next_time
+from profilesvc.domain.bidi import html_without_controls, without_controls
 from profilesvc.domain.mailboxes import mailbox
 from profilesvc.domain.problems import counted
 from profilesvc.domain.time import DAY, SECOND, parse_iso
@@ -191,7 +192,7 @@ def _message(
     message = EmailMessage()
     message["From"] = formataddr((settings.dashboard.product_name, settings.mail.from_))
     message["To"] = mailbox(first.channel.target)
-    message["Subject"] = " ".join(subject.split())[:200]
+    message["Subject"] = without_controls(" ".join(subject.split()))[:200]
     message["Date"] = format_datetime(datetime.fromtimestamp(first.now // 1000, UTC))
     message["Message-ID"] = f"<{first.owner_id}.{first.channel.id}.{first.id}@{host}>"
     if first.event is not None and len(due) == 1 and "client_id" in first.event.data:
@@ -201,8 +202,9 @@ def _message(
     if shown["unsubscribe"]:
         message[UNSUBSCRIBE] = f"<{shown['unsubscribe']}>"
         message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
-    message.set_content(_templates().get_template("mail.txt").render(**shown))
-    message.add_alternative(_templates().get_template("mail.html").render(**shown), subtype="html")
+    message.set_content(without_controls(_templates().get_template("mail.txt").render(**shown)))
+    html = html_without_controls(_templates().get_template("mail.html").render(**shown))
+    message.add_alternative(html, subtype="html")
     return message
 
 

@@ -4,7 +4,7 @@ It is made while it is sent, a page of rows at a time, so that an owner with 10,
 """
 
 import zipfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -111,13 +111,17 @@ class _Sink:
         return content
 
 
-async def archive(services: Services, caller: Caller) -> AsyncIterator[bytes]:
+async def note(services: Services, caller: Caller) -> None:
+    """Record that the user downloads the file."""
+    async with services.storage.write() as session:
+        await audit.record(services, session, "user.exported", caller.owner_id)
+
+
+async def archive(services: Services, caller: Caller) -> AsyncGenerator[bytes]:
     """Yield the file in pieces. It has no secrets and no addresses that work like one.
 
     A failure ends it in the middle, so that a browser does not mistake it for a whole file.
     """
-    async with services.storage.write() as session:
-        await audit.record(services, session, "user.exported", caller.owner_id)
     sink = _Sink()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as file:  # type: ignore[call-overload]
         with file.open(_entry(services, "data.json"), "w", force_zip64=True) as data:
@@ -143,7 +147,6 @@ def _entry(services: Services, name: str) -> zipfile.ZipInfo:
 
 async def _document(services: Services, caller: Caller) -> AsyncIterator[bytes]:
     """Yield `data.json`: what is short, then a list for each section."""
-    await services.pending_events.write(services)
     name, email = await overview.person(services, caller)
     hooks = (await webhooks.list_all(services, caller)).webhooks
     short: JsonObject = {

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -22,6 +22,7 @@ from profilesvc.limits.limiter import Limiter
 from profilesvc.provider.port import Provider
 from profilesvc.services.audit import PendingEvents
 from profilesvc.services.copies import Copies
+from profilesvc.services.exporting import Exports
 from profilesvc.services.login_cache import Logins
 from profilesvc.services.request_log import RequestLog
 from profilesvc.services.resolving import Resolver, resolve
@@ -96,10 +97,16 @@ class Services:
     pending_events: PendingEvents = field(default_factory=PendingEvents)
     request_log: RequestLog = field(default_factory=RequestLog)
     resolver: Resolver = resolve
+    exports: Exports = field(default_factory=Exports)
     photos: Copies = field(default_factory=Copies)
     logins: Logins = field(default_factory=Logins)
     push_tokens: PushTokens | None = None  # None: there is no change feed
     due: asyncio.Event = field(default_factory=asyncio.Event)  # set when a delivery is queued, to wake the worker
+
+    def in_another_loop(self, storage: Storage) -> "Services":
+        """Return services for the event loop of another thread, where nothing of this loop may be awaited."""
+        own = replace(self, storage=storage, background=Background(), single_flight=SingleFlight())
+        return replace(own, pending_events=PendingEvents(), request_log=RequestLog(), photos=Copies(), logins=Logins())
 
     @cached_property
     def beats(self) -> Batches[Beat]:

@@ -36,7 +36,7 @@ async def total(session: Executor, owner_id: int) -> tuple[int, int]:
 async def find(session: Executor, owner_id: int, photo_id: str, now: int) -> Photo | None:
     is_photo = and_(_is(owner_id, photo_id), photos.c.expires_at > now)
     row = (await session.execute(select(photos.c.media_type, photos.c.content).where(is_photo))).first()
-    return None if row is None else Photo(*row)
+    return None if row is None else Photo(row.media_type, row.content)
 
 
 async def exists(session: Executor, owner_id: int, photo_id: str, now: int) -> bool:

@@ -1,0 +1,100 @@
+"""Files to download: one for each user at a time, made off the event loop, and an error without a stack trace."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from quart import Quart
+
+from conftest import ON_ONE_DATABASE
+from profilesvc.contract.errors import SERVICE_UNAVAILABLE
+from profilesvc.domain.errors import ServiceError
+from profilesvc.services import account_export, audit, exporting
+from profilesvc.services.context import Services
+from support.api import ALICE, BOB, CAROL
+from support.dashboard_browser import Browser, SignIn
+from support.readers import Reader, reading, until
+
+FILES = ("account/data.zip", "audit.csv", "sites.csv", "keys.csv")
+pytestmark = pytest.mark.in_process("looks at the threads of the process")
+
+
+@pytest.mark.parametrize("name", FILES)
+async def test_a_second_file_of_a_user_is_refused_until_the_first_has_ended(
+    alice_there: Browser, signed_in: SignIn, services: Services, name: str
+) -> None:
+    answers = await asyncio.gather(*(alice_there.http.get(f"/dashboard/{name}") for _ in range(6)))
+    assert sorted({answer.status_code for answer in answers}) == [200, 429]
+    refused = next(answer for answer in answers if answer.status_code == 429)
+    assert "Another file of your account is being made." in refused.text
+    assert int(refused.headers["retry-after"]) >= 1
+    assert services.exports.users == set()
+    assert (await alice_there.http.get(f"/dashboard/{name}")).status_code == 200
+
+
+@ON_ONE_DATABASE
+async def test_users_share_a_few_threads(
+    signed_in: SignIn, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exporting, "MOST", 2)
+    browsers = [await signed_in(email) for email in (ALICE, BOB, CAROL)]
+    answers = await asyncio.gather(*(browser.http.get("/dashboard/account/data.zip") for browser in browsers))
+    assert sorted(answer.status_code for answer in answers) == [200, 200, 503]
+    refused = next(answer for answer in answers if answer.status_code == 503)
+    assert "Too many files are being made." in refused.text
+    assert refused.headers["retry-after"] == "30"
+
+
+@ON_ONE_DATABASE
+async def test_a_file_that_fails_ends_without_a_stack_trace(
+    alice_there: Browser, services: Services, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(*_given: Any) -> Any:
+        raise ServiceError(SERVICE_UNAVAILABLE)
+
+    monkeypatch.setattr(audit, "search", fail)
+    answer = await alice_there.http.get("/dashboard/audit.csv")  # before it has started: an error page
+    assert (answer.status_code, answer.headers["content-type"]) == (503, "text/html; charset=utf-8")
+
+    async def begins(*_given: Any, **_named: Any) -> AsyncIterator[bytes]:
+        yield b"PK"
+        raise ServiceError(SERVICE_UNAVAILABLE)
+
+    monkeypatch.setattr(account_export, "archive", begins)
+    caplog.clear()
+    with pytest.raises(AssertionError):  # of the client: the response has no end
+        await alice_there.http.get("/dashboard/account/data.zip")
+    assert [record.message for record in caplog.records if record.levelno >= logging.WARNING] == [
+        "a response ended early: SERVICE_UNAVAILABLE"
+    ]
+    assert not any(record.exc_info for record in caplog.records)
+    assert services.exports.users == set()
+
+
+@ON_ONE_DATABASE
+async def test_a_file_is_not_made_any_further_for_a_client_that_has_left(
+    app: Quart, alice_there: Browser, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, ended = list[int](), list[bool]()
+
+    async def endless(*_given: Any, **_named: Any) -> AsyncIterator[bytes]:
+        try:
+            while True:
+                made.append(len(made))
+                yield b"x" * 1000
+        finally:
+            ended.append(True)
+
+    monkeypatch.setattr(account_export, "archive", endless)
+    cookie = "; ".join(f"{cookie.name}={cookie.value}" for cookie in alice_there.http.cookies.jar)
+    reader = Reader(app, "/dashboard/account/data.zip", "192.0.2.1", cookie=cookie)
+    async with reading(reader):
+        before = len(made)
+        assert before < 10  # the thread waits for the reader
+        assert services.exports.users == {1}
+        reader.has_left = True
+    await until(lambda: ended == [True])
+    assert len(made) < before + 10
+    assert services.exports.users == set()
