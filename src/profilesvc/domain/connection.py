@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from profilesvc.contract.connection import ConnectionState, ReasonHint
+from profilesvc.contract.connection import ConnectionState
 from profilesvc.domain.time import DAY, HOUR, iso
 
 NEXT_HEARTBEAT_SECONDS = 3_600  # what the response to a heartbeat asks for
@@ -47,17 +47,6 @@ def site_mismatch(hosts: tuple[str | None, str | None], other_at: int | None, al
     if host is None:
         return False
     return bool(allowed and host not in allowed) or bool(other and other_at is not None and now - other_at < DAY)
-
-
-def reason_hint(last: int | None, now: int, deactivated: bool, mismatch: bool) -> ReasonHint | None:
-    """Return what the owner should check first; None for a site that is online and as expected."""
-    if deactivated:
-        return "deactivated"
-    if last is None:
-        return "never_connected"
-    if mismatch:
-        return "site_mismatch"
-    return None if state(last, now) == "online" else "was_online"
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ async def verify_secret(services: Services, client_id: str, client_secret: str) 
     if key is None or not digests or not any(matches) or not key.may_authenticate(now):
         await services.limiter.wrong_secret(client_id)
         if key is not None:
+            current_request().rejected = "wrong_secret"
             services.pending_events.secret_failed(services, key)
         return None
     await services.limiter.by_client(client_id)  # only now, so that others cannot use up the limit of an id
