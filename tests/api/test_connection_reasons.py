@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from profilesvc.contract.events import PublishedEvent
+from profilesvc.contract.events import EventOwner, PublishedEvent
 from profilesvc.delivery.messages import story
 from profilesvc.domain.time import FrozenClock
 from profilesvc.services.context import Services
@@ -109,7 +109,8 @@ async def test_site_whose_secret_was_rolled_is_not_simply_online(
 @pytest.mark.parametrize("kind", ["connection.offline", "connection.idle", "connection.never_connected"])
 def test_message_gives_the_reason_that_is_known(kind: Any, hint: str, advice: str) -> None:
     connection = {"last_heartbeat_at": None, "reason_hint": hint, "reason_at": "2026-01-02T03:05:05.678Z"}
-    event = PublishedEvent.model_construct(type=kind, data={"connection": connection})
+    data, at = {"connection": connection}, "2026-01-02T04:00:00.000Z"
+    event = PublishedEvent(id="1", type=kind, created_at=at, owner=EventOwner(id=1), data=data)
     found = story(event, Subject()).advice
     if kind == "connection.never_connected" and hint == "was_online":
         advice = "Is the key entered in the plugin?"

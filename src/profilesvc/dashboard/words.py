@@ -291,6 +291,8 @@ def site_problems(site: SiteView) -> list[str]:
     if "unverified" in site.problems:
         state = verification(site.row.verification_state)
         problems.append(_("Not verified at the provider (%(state)s), so sync cannot run.", state=state))
+    if not site.can_have_posts:
+        problems.append(_("The provider does not accept posts for this location."))
     if site.drift:
         names = ", ".join(map(values.field, site.drift[:3])) + (", …" if len(site.drift) > 3 else "")
         problems.append(

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.post import LocalPost
+from profilesvc.contract.visible import has_visible_text
 from profilesvc.domain.errors import Problem, invalid_many
 from profilesvc.domain.messages import access_of, parse, without_nulls, without_read_only
 
@@ -19,6 +20,12 @@ _ACTIONS = ("BOOK", "ORDER", "SHOP", "LEARN_MORE", "SIGN_UP", "CALL")
 _PATTERNS = ("dailyPattern", "weeklyPattern", "monthlyPattern")
 _WEB_ADDRESS = "must be an http or https address without user info"
 _READ_ONLY = tuple(name for name, field in LocalPost.model_fields.items() if access_of(field) is not None)
+
+
+def can_have_posts(profile: JsonObject) -> bool:
+    """Return whether a location can have posts: the provider says so only if it cannot."""
+    metadata = profile.get("metadata")
+    return not (isinstance(metadata, dict) and metadata.get("canOperateLocalPost") is False)
 
 
 def check_create(body: JsonObject) -> JsonObject:
@@ -108,7 +115,7 @@ def _topic(post: JsonObject) -> Iterator[tuple[str, str]]:
     topic = post["topicType"]
     if topic not in _TOPICS:
         yield "topicType", f"must be one of {', '.join(_TOPICS)}"
-    if topic == "STANDARD" and not post.get("summary", "").strip():
+    if topic == "STANDARD" and not has_visible_text(post.get("summary", "")):
         yield "summary", "is required for a STANDARD post"
     if "event" in post and topic not in ("EVENT", "OFFER"):
         yield "event", "is for EVENT and OFFER posts only"
@@ -128,7 +135,7 @@ def _call_to_action(post: JsonObject) -> Iterator[tuple[str, str]]:
 
 def _event(post: JsonObject) -> Iterator[tuple[str, str]]:
     event = post.get("event", {})
-    if "title" in event and not event["title"].strip():
+    if "title" in event and not has_visible_text(event["title"]):
         yield "event.title", "must not be blank"
     if "schedule" in event:
         yield from _schedule(event["schedule"])

@@ -11,7 +11,7 @@ from profilesvc.contract.provider.format import Message
 from profilesvc.contract.provider.post import LocalPost, MediaItem
 from profilesvc.domain.messages import access_of
 from profilesvc.domain.time import iso, parse_iso
-from profilesvc.emulator.errors import bad_request
+from profilesvc.emulator.errors import UNSUPPORTED, bad_request, post_error
 from profilesvc.emulator.locations import find_in_account
 from profilesvc.emulator.masks import applied, update_mask
 from profilesvc.emulator.rules import check_post
@@ -51,8 +51,14 @@ def _submit(row: EmulatorPostRow, document: JsonObject) -> None:
 
 
 async def _require_parent(session: AsyncSession, account: str, location: str) -> str:
+    return (await _parent(session, account, location))[0]
+
+
+async def _parent(session: AsyncSession, account: str, location: str) -> tuple[str, bool]:
+    """Return the parent of posts, and whether the location can have new ones."""
     row = await find_in_account(session, account, location)
-    return f"{row.account}/{row.name}"
+    metadata = json.loads(row.document).get("metadata") or {}
+    return f"{row.account}/{row.name}", metadata.get("canOperateLocalPost") is not False
 
 
 async def _find_post(session: AsyncSession, account: str, location: str, post: str) -> EmulatorPostRow:
@@ -90,7 +96,9 @@ async def create_post(account: str, location: str) -> JsonObject:
     body = await read_message(LocalPost, "local_post")
     document = _writable(LocalPost, body)
     async with emulator().store.write() as session:
-        parent = await _require_parent(session, account, location)
+        parent, can_have_posts = await _parent(session, account, location)
+        if not can_have_posts:
+            raise post_error(UNSUPPORTED, "parent", "The location is not eligible for local posts.")
         check_post(document, strict=switches().strict)
         await count_edit(f"locations/{location}")
         name = await _free_name(session, parent)

@@ -10,6 +10,7 @@ from profilesvc.contract.keys import KeyEntry
 from profilesvc.domain import connection, profiles
 from profilesvc.domain.connection import Period
 from profilesvc.domain.plans import Plan
+from profilesvc.domain.posts import can_have_posts
 from profilesvc.domain.time import DAY, month_start
 from profilesvc.domain.updates import has_flag
 from profilesvc.services.connection import reason_of
@@ -65,6 +66,7 @@ class SiteView:
     is_overridden: bool
     rejected: int
     processing: int
+    can_have_posts: bool = True
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -192,7 +194,17 @@ def _site(row: SiteRow, plan: Plan, keys: list[KeyView], in_review: dict[tuple[s
         "rejected": rejected > 0,
     }
     problems = [name for name in PROBLEMS if present.get(name)]
-    return SiteView(row, row.title or row.name, keys, drift, is_overridden, rejected, processing, problems)
+    return SiteView(
+        row,
+        row.title or row.name,
+        keys,
+        drift,
+        is_overridden,
+        rejected,
+        processing,
+        can_have_posts(profile),
+        problems,
+    )
 
 
 async def choices(services: Services, caller: Caller) -> list[Choice]:
