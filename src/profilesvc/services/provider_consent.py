@@ -1,8 +1,9 @@
 """An owner's consent at the provider: authorization code with PKCE (D-110).
 
 The state is sealed and names the owner. It returns once, within ten minutes, to the browser that it was started in: a
-response in another browser ends it, so that its code cannot be redeemed later. The browser that may finish it has a cookie that only this service can make, or, for a URL that the API returned, the session of the same
-owner. The verifier of PKCE is derived from the state, so that nothing is stored until the login is connected.
+response in another browser ends it, so that its code cannot be redeemed later. The browser that may finish it has a
+cookie that only this service can make, or, for a URL that the API returned, the session of the same owner. The verifier
+of PKCE is derived from the state, so that nothing is stored until the login is connected.
 """
 
 import hashlib
