@@ -570,7 +570,10 @@ async def test_url_of_the_api_needs_the_session_of_its_owner(
     back = await consent(http, started["authorization_url"])
     for other in (bobs.http, http):
         assert (await other.get(back)).status_code == 401
+    assert (await browser.http.get(back)).status_code == 401  # whoever has started it gets no second chance
     assert assert_ok(await alice.get(CONNECTIONS)) == {"connections": []}
+    started = assert_ok(await alice.post(CONNECTIONS))
+    back = await consent(http, started["authorization_url"])
     assert (await browser.http.get(back)).status_code == 303
     assert len(assert_ok(await alice.get(CONNECTIONS))["connections"]) == 1
 
@@ -589,8 +592,9 @@ async def test_callback_in_another_browser_is_refused(
         assert "Start again" in answer.text
         client.cookies.set("profilesvc_consent", query_of(back)["state"])
         assert (await client.get(back)).status_code == 401
+    assert (await browser.http.get(back)).status_code == 401  # the code cannot be redeemed any more
     assert assert_ok(await alice.get(CONNECTIONS)) == {"connections": []}
-    assert (await browser.http.get(back)).status_code == 303
+    assert (await connect(browser)).status_code == 303
 
 
 async def test_stolen_state_is_refused(
@@ -681,6 +685,8 @@ async def test_connect_link_connects_once_for_the_owner_who_made_it(
         back = await consent(client, await sent(dana, f"{link}/start"))
         late = await consent(second, await sent(other, f"{link}/start"), EMPTY)
         assert (await second.get(back)).status_code == 401
+        assert (await client.get(back)).status_code == 401  # it has ended, and the link is still valid
+        back = await consent(client, await sent(dana, f"{link}/start"))
         assert "is connected" in (await dana.open(back)).text
         assert (await second.get(late)).status_code == 401
         assert (await client.get(link)).status_code == 401

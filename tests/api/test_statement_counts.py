@@ -46,7 +46,7 @@ def own_reads(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.mark.parametrize(("headers", "claims"), [({}, 0), (KEY, 1)])
-async def test_a_post_reads_its_caller_only(
+async def test_a_post_reads_its_caller_and_the_profile(
     services: Services,
     client: httpx.AsyncClient,
     headers: dict[str, str],
@@ -60,8 +60,8 @@ async def test_a_post_reads_its_caller_only(
     """
     sent, response = await sent_for(services, client, POSTS, headers)
     assert response.status_code == 201
-    assert len(sent.reads) == own_reads(request), sent.reads
-    assert len(sent.statements) == own_reads(request) + 4 + EVENT + 3 * claims, sent.statements
+    assert len(sent.reads) == own_reads(request) + 1, sent.reads
+    assert len(sent.statements) == own_reads(request) + 5 + EVENT + 3 * claims, sent.statements
     assert sent.transactions == 2 + claims
 
 

@@ -1,12 +1,15 @@
 """D-55: connection states, the hint and the history."""
 
 from itertools import pairwise
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profilesvc.domain.connection import HISTORY, Span, daily_contacts, history, reason_hint, state
+from profilesvc.contract.connection import ReasonHint
+from profilesvc.domain.connection import HISTORY, Span, daily_contacts, history, state
+from profilesvc.domain.connection_reasons import REJECTIONS, Known, reason
 from profilesvc.domain.time import DAY, HOUR, MINUTE, iso
 
 NOW = 1_800_000_000_000
@@ -31,20 +34,51 @@ def test_never_seen_is_offline() -> None:
     assert state(None, NOW) == "offline"
 
 
-@pytest.mark.parametrize(
-    ("last", "deactivated", "mismatch", "hint"),
-    [
-        (None, False, False, "never_connected"),
-        (None, True, False, "deactivated"),
-        (NOW, True, True, "deactivated"),
-        (NOW, False, True, "site_mismatch"),
-        (NOW - 3 * HOUR, False, False, "was_online"),
-        (NOW - 2 * DAY, False, False, "was_online"),
-        (NOW, False, False, None),
-    ],
-)
-def test_hint(last: int | None, deactivated: bool, mismatch: bool, hint: str | None) -> None:
-    assert reason_hint(last, NOW, deactivated=deactivated, mismatch=mismatch) == hint
+AN_HOUR, A_DAY = NOW - HOUR, NOW - 2 * DAY  # the last heartbeat of a site that is online, and of one that is offline
+ROLLED = {"secret_at": NOW - MINUTE, "retiring_until": NOW - MINUTE}
+OVERLAP = {"secret_at": NOW - MINUTE, "retiring_until": NOW + DAY}
+WRONG, REVOKED, ORIGIN = ((each, NOW - 10_000) for each in REJECTIONS)
+REASONS: dict[str, tuple[dict[str, Any], str | None, int | None]] = {
+    "new": ({}, "never_connected", None),
+    "new, wrong secret": ({"rejection": WRONG}, "secret_rejected", NOW - 10_000),
+    "new, other page": ({"rejection": ORIGIN}, "origin_not_allowed", NOW - 10_000),
+    "new, held, wrong secret": ({"is_held": True, "rejection": WRONG}, "deactivated", None),
+    "new, rolled": (ROLLED, "never_connected", None),
+    "new, a token was used": ({"last_used_at": AN_HOUR}, "never_connected", None),
+    "new, wrong secret before a token": ({"rejection": WRONG, "last_used_at": NOW}, "never_connected", None),
+    "online": ({"last_heartbeat_at": AN_HOUR}, None, None),
+    "online, held, mismatch": ({"last_heartbeat_at": NOW, "is_held": True, "mismatch": True}, "deactivated", None),
+    "online, mismatch": ({"last_heartbeat_at": AN_HOUR, "mismatch": True}, "site_mismatch", None),
+    "online, wrong secret of anyone": ({"last_heartbeat_at": AN_HOUR, "rejection": WRONG}, None, None),
+    "online, other page": ({"last_heartbeat_at": AN_HOUR, "rejection": ORIGIN}, None, None),
+    "online, rolled": ({"last_heartbeat_at": AN_HOUR, **ROLLED}, "secret_changed", NOW - MINUTE),
+    "online, rolled, revoked token": (
+        {"last_heartbeat_at": AN_HOUR, **ROLLED, "rejection": REVOKED},
+        "secret_changed",
+        NOW - MINUTE,
+    ),
+    "online, rolled with overlap": ({"last_heartbeat_at": AN_HOUR, **OVERLAP}, None, None),
+    "online since the roll": ({"last_heartbeat_at": NOW, **ROLLED}, None, None),
+    "online, new secret used": ({"last_heartbeat_at": AN_HOUR, **ROLLED, "last_used_at": NOW}, None, None),
+    "online, revoked token": ({"last_heartbeat_at": AN_HOUR, "rejection": REVOKED}, "token_revoked", NOW - 10_000),
+    "online since a revoked token": ({"last_heartbeat_at": NOW, "rejection": REVOKED}, None, None),
+    "first secret": ({"last_heartbeat_at": A_DAY, "secret_at": A_DAY - DAY}, "was_online", A_DAY),
+    "idle": ({"last_heartbeat_at": NOW - 3 * HOUR}, "was_online", NOW - 3 * HOUR),
+    "offline": ({"last_heartbeat_at": A_DAY}, "was_online", A_DAY),
+    "offline, wrong secret": ({"last_heartbeat_at": A_DAY, "rejection": WRONG}, "secret_rejected", NOW - 10_000),
+    "offline, other page": ({"last_heartbeat_at": A_DAY, "rejection": ORIGIN}, "origin_not_allowed", NOW - 10_000),
+    "offline, rolled": ({"last_heartbeat_at": A_DAY, **ROLLED}, "secret_changed", NOW - MINUTE),
+    "offline, mismatch": ({"last_heartbeat_at": A_DAY, "mismatch": True}, "site_mismatch", None),
+}
+
+
+@pytest.mark.parametrize(("known", "hint", "at"), REASONS.values(), ids=REASONS)
+def test_reason_is_the_first_that_is_known(known: dict[str, Any], hint: str | None, at: int | None) -> None:
+    assert reason(Known(created_at=A_DAY - DAY, **known), NOW) == (hint, at)
+
+
+def test_every_reason_is_in_the_table() -> None:
+    assert {hint for _, hint, _ in REASONS.values()} == {None, *get_args(ReasonHint)}
 
 
 def _entry(name: str, begin: int, end: int) -> dict[str, str]:

@@ -5,6 +5,7 @@ such a response is compressed, so no response with a secret is.
 """
 
 import asyncio
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -19,6 +20,8 @@ RequestHeaders = Mapping[bytes, Sequence[bytes]]
 _CONDITIONS = frozenset({b"if-none-match", b"accept-encoding"})
 _MIN_COMPRESSED, _MIN_ON_THREAD = 1024, 64 * 1024
 _LEVEL, _LEVEL_OF_DOCUMENTS = 5, 9
+# What servers in front add to the tag of a body that they compress: Apache -gzip and -br, Jetty --gzip, others ;gzip.
+_SUFFIX = re.compile(r'(?:(?:--?|;)(?:gzip|br|zstd|deflate))+"', re.ASCII)
 _GZIP = 31  # zlib's number for gzip's format with its largest window
 
 
@@ -66,7 +69,7 @@ async def _compressed(body: bytes) -> bytes:
 
 
 def _has(requested: RequestHeaders, tag: str) -> bool:
-    tags = parse_etags(_joined(requested, b"if-none-match"))
+    tags = parse_etags(_SUFFIX.sub('"', _joined(requested, b"if-none-match")))
     return tags.star_tag or tags.contains_weak(tag[3:-1])
 
 

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
+from werkzeug.http import parse_options_header
 
 from profilesvc.contract.common import Query
 from profilesvc.contract.errors import UNSUPPORTED_MEDIA_TYPE
@@ -39,6 +40,14 @@ def require_json(hint: str | None, content_type: str | None) -> None:
     """
     if content_type is None or _JSON_TYPE.match(content_type.split(";")[0].strip()) is None:
         raise ServiceError(UNSUPPORTED_MEDIA_TYPE, hint)
+    if not is_utf8(content_type):
+        raise ServiceError(UNSUPPORTED_MEDIA_TYPE, "Send the body in UTF-8, the only encoding of JSON (RFC 8259).")
+
+
+def is_utf8(content_type: str) -> bool:
+    """Return whether a media type names no other charset than UTF-8, or ASCII, which is a part of it."""
+    charset = parse_options_header(content_type)[1].get("charset", "utf-8")
+    return charset.strip().lower() in ("utf-8", "utf8", "us-ascii", "ascii")
 
 
 def _unique(pairs: list[tuple[str, object]]) -> JsonObject:

@@ -9,7 +9,16 @@ from profilesvc.contract.common import STORABLE, Body, Data, Query, UtcTime
 Version = Annotated[str, Field(max_length=64), STORABLE]
 Plugin = Annotated[str, Field(max_length=200), STORABLE]
 ConnectionState = Literal["online", "idle", "offline"]
-ReasonHint = Literal["never_connected", "was_online", "deactivated", "site_mismatch"]
+ReasonHint = Literal[
+    "deactivated",
+    "secret_changed",
+    "token_revoked",
+    "secret_rejected",
+    "origin_not_allowed",
+    "never_connected",
+    "site_mismatch",
+    "was_online",
+]
 
 
 class Heartbeat(Body):
@@ -52,7 +61,17 @@ class ConnectionStatus(Data):
     plugin_version: str | None
     wp_version: str | None
     php_version: str | None
-    reason_hint: ReasonHint | None = Field(description="Why the site is not online. An addition of this service.")
+    reason_hint: ReasonHint | None = Field(
+        description="What to check first. `secret_changed`: the key got a new secret that the site has not used yet. "
+        "`token_revoked` and `secret_rejected`: the site sends a token or a secret that is not valid any more. "
+        "An addition of this service."
+    )
+    reason_at: UtcTime | None = Field(
+        default=None,
+        exclude_if=lambda at: at is None,
+        description="Since when the reason is known: when the secret was changed, when a request was rejected last, or "
+        "the last heartbeat. Absent without such a time. An addition of this service.",
+    )
     warnings: list[Literal["site_mismatch"]] = Field(
         default_factory=list,
         exclude_if=lambda warnings: not warnings,

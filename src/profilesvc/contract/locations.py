@@ -53,6 +53,12 @@ class LocationList(Data):
     pagination: Pagination
 
 
+class LocationAbilities(Data):
+    """What the provider does not offer for the location."""
+
+    canOperateLocalPost: Literal[False] = Field(description="The location cannot have posts.")
+
+
 class LocationDetail(Data):
     """A location in the provider's format. Fields that the provider leaves out are absent."""
 
@@ -61,6 +67,7 @@ class LocationDetail(Data):
     storefrontAddress: PostalAddress | None = None
     phoneNumbers: PhoneNumbers | None = None
     regularHours: BusinessHours | None = None
+    metadata: LocationAbilities | None = None
     locationState: LocationState
 
 

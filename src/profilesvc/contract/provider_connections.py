@@ -6,6 +6,7 @@ from pydantic import Field
 
 from profilesvc.contract.common import STORABLE, Body, Data, Id, LocationName, UtcTime
 from profilesvc.contract.json import JsonObject
+from profilesvc.contract.visible import VISIBLE
 
 MAX_NAMES = 1_000
 State = Literal["active", "reauth_required", "disconnected"]
@@ -86,7 +87,7 @@ class ProviderConnectionImport(Body):
     ] = None
     business_id: Annotated[Id | None, Field(description="The business to add them to; null: none yet.")] = None
     business_name: Annotated[
-        Annotated[str, Field(min_length=1, max_length=200), STORABLE] | None,
+        Annotated[str, Field(min_length=1, max_length=200), STORABLE, VISIBLE] | None,
         Field(
             description="Instead of `business_id`: your business with this name. If you have none, it is added with "
             "the first location."

@@ -48,7 +48,7 @@ class LoggedRequest(Data):
     status: int = Field(description="The status of the response.", examples=[403])
     code: str | None = Field(description="The code of the error; null for a success.", examples=["PLAN_RESTRICTION"])
     reason: str | None = Field(
-        description="`reason` or `deactivation_reason` of the error's details, if it has one.",
+        description="`reason` or `deactivation_reason` of the error's details, if it has one; or `wrong_secret`.",
         examples=["permission_missing"],
     )
     field: str | None = Field(

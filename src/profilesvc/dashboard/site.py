@@ -1,5 +1,6 @@
 """The page of a location: connections over 30 days, comparison with the provider, and syncs."""
 
+import json
 from collections.abc import Awaitable
 
 from quart import Blueprint, Response, request
@@ -11,6 +12,7 @@ from profilesvc.dashboard import changes, pages, problems
 from profilesvc.dashboard.visits import Visit, form_key, view
 from profilesvc.domain.connection import HISTORY
 from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.domain.posts import can_have_posts
 from profilesvc.domain.readings import reading
 from profilesvc.domain.time import parse_iso
 from profilesvc.services import comparison, connection, events, locations, overview, sync
@@ -112,6 +114,7 @@ async def show_page(
     newest, older = await events.of_location(visit.services, location, None, _NEWEST)
     return pages.page(
         "site.html",
+        can_have_posts=can_have_posts(json.loads(row.profile)),
         visit=visit,
         problems=problems.of(error),
         location=location,

@@ -53,7 +53,11 @@ _MOST_BUSINESSES = 50  # suggested ones
 _TAGS = Words(
     {
         "deactivated": N_("Deactivated"),
+        "secret_changed": N_("New secret not used yet"),
+        "token_revoked": N_("Token revoked"),
+        "secret_rejected": N_("Wrong secret"),
         "was_online": N_("No heartbeat"),
+        "origin_not_allowed": N_("Domain not allowed"),
         "never_connected": N_("Never connected"),
         "site_mismatch": N_("Heartbeats of another site"),
         "unverified": N_("Not verified"),

@@ -1,7 +1,8 @@
 """The texts of the dashboard: states, problems and what to do about them."""
 
 from profilesvc.dashboard import values
-from profilesvc.domain.time import DAY, HOUR, MINUTE
+from profilesvc.domain.time import DAY, HOUR, MINUTE, iso
+from profilesvc.language.formats import utc
 from profilesvc.language.texts import N_, Words, _, ngettext
 from profilesvc.services.overview import KeyView, SiteView
 
@@ -10,6 +11,7 @@ STATES = Words(
         "online": N_("Online"),
         "idle": N_("Idle"),
         "offline": N_("Offline"),
+        "refused": N_("Credentials rejected"),
         "deactivated": N_("Deactivated"),
         "none": N_("No key"),
     }
@@ -234,8 +236,13 @@ def event(name: str) -> str:
     return EVENTS.get(name, name)
 
 
+_REFUSED = ("secret_changed", "token_revoked", "secret_rejected")
+
+
 def shown_state(key: KeyView) -> str:
-    """Return `deactivated`, or the state of the key's connection."""
+    """Return `deactivated`, `refused` for credentials that are not valid any more, or the state of the connection."""
+    if key.hint in _REFUSED:
+        return "refused"
     return "deactivated" if key.hint == "deactivated" else key.state
 
 
@@ -243,6 +250,26 @@ def key_problem(key: KeyView) -> str | None:
     """Return the problem of a key and what to do about it, or None."""
     if key.row.hold_reason is not None:
         return DEACTIVATED[key.row.hold_reason]
+    at = "" if key.hint_at is None else utc(iso(key.hint_at))
+    if key.hint == "secret_changed":
+        return _(
+            "The key got a new secret on %(at)s, and the site has not used it yet. Enter it in the plugin's settings.",
+            at=at,
+        )
+    if key.hint == "token_revoked":
+        return _(
+            "The site's token was rejected on %(at)s, because it was revoked. Enter the client id and the current "
+            "secret in the plugin's settings.",
+            at=at,
+        )
+    if key.hint == "secret_rejected":
+        return _("A wrong secret was sent on %(at)s. Enter the secret again in the plugin's settings, whole.", at=at)
+    if key.hint == "origin_not_allowed":
+        return _(
+            "A page of a domain that the key does not allow used it on %(at)s. If it is your domain, add it to the "
+            "domains of the key.",
+            at=at,
+        )
     if key.hint == "never_connected":
         return _("Never connected. Paste the client id and secret into the plugin's settings.")
     if key.hint == "site_mismatch":
@@ -264,6 +291,8 @@ def site_problems(site: SiteView) -> list[str]:
     if "unverified" in site.problems:
         state = verification(site.row.verification_state)
         problems.append(_("Not verified at the provider (%(state)s), so sync cannot run.", state=state))
+    if not site.can_have_posts:
+        problems.append(_("The provider does not accept posts for this location."))
     if site.drift:
         names = ", ".join(map(values.field, site.drift[:3])) + (", …" if len(site.drift) > 3 else "")
         problems.append(

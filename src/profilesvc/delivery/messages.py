@@ -20,6 +20,14 @@ _COPY = "It is probably a copy, such as a staging site. Give it a key of its own
 _REUSE = "The tokens that descend from it were revoked. If no backup was restored, replace the secret of the key."
 _ENABLE = "Repair the endpoint and enable the webhook. Then send the missed events on the page of the webhook."
 _REASONS = {"gone": "the endpoint responded that it no longer exists", "failing": "all attempts failed for 5 days"}
+# What a message about a connection advises instead, by the reason that was known when the event was published.
+_ADVICE: dict[str, str] = {
+    "deactivated": "The API key is deactivated. Open its page to see why.",
+    "secret_changed": "The secret of the API key was replaced{at}. Enter the new one in the plugin.",
+    "token_revoked": "A revoked token of the site was rejected{at}. Enter the current secret in the plugin.",
+    "secret_rejected": "A wrong secret was sent{at}. Enter the secret in the plugin again, whole.",
+    "origin_not_allowed": "A page of a domain that the API key does not allow used it{at}. Check the key's domains.",
+}
 # The fields in braces are those of `_fields`.
 _STORIES: dict[EventType, Story] = {
     "connection.online": Story("{site} is connected again"),
@@ -63,8 +71,11 @@ _STORIES: dict[EventType, Story] = {
 
 def story(event: PublishedEvent, subject: Subject) -> Story:
     """Return an event as sentences."""
-    fields = _fields(event.data, subject)
-    return Story(*(text.format_map(fields) for text in _STORIES[event.type]))
+    fields, found = _fields(event.data, subject), _STORIES[event.type]
+    if found.advice == _CHECK or event.type == "connection.never_connected":
+        hint = event.data.get("connection", {}).get("reason_hint")
+        found = found._replace(advice=_ADVICE.get(str(hint), found.advice))
+    return Story(*(text.format_map(fields) for text in found))
 
 
 def page_of(event: PublishedEvent, subject: Subject) -> tuple[str, str]:
@@ -81,11 +92,13 @@ def page_of(event: PublishedEvent, subject: Subject) -> tuple[str, str]:
 
 
 def _fields(data: JsonObject, subject: Subject) -> dict[str, str]:
-    key, last = data.get("key", {}), data.get("connection", {}).get("last_heartbeat_at")
+    key, connection = data.get("key", {}), data.get("connection", {})
+    last, reason_at = connection.get("last_heartbeat_at"), connection.get("reason_at")
     place = f"“{_line(subject.title)}”" if subject.title else str(data.get("location_id", ""))
     return {
         "site": subject.domain or f"The site of {place}",
-        "since": f" since {str(last)[:16].replace('T', ' ')} UTC" if last else "",
+        "since": f" since {_minute(last)}" if last else "",
+        "at": f" on {_minute(reason_at)}" if reason_at else "",
         "name": _line(key.get("name", "")),
         "end": str(key.get("expires_at"))[:10],
         "place": place,
@@ -100,6 +113,10 @@ def _fields(data: JsonObject, subject: Subject) -> dict[str, str]:
         "host": str(data.get("host", "")),
         "reason": _REASONS.get(str(data.get("disabled_reason")), ""),
     }
+
+
+def _minute(instant: object) -> str:
+    return f"{str(instant)[:16].replace('T', ' ')} UTC"
 
 
 def _line(text: object) -> str:

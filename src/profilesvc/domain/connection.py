@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from profilesvc.contract.connection import ConnectionState, ReasonHint
+from profilesvc.contract.connection import ConnectionState
 from profilesvc.domain.domains import same_sites
 from profilesvc.domain.time import DAY, HOUR, iso
 
@@ -49,17 +49,6 @@ def site_mismatch(sites: tuple[str | None, str | None], other_at: int | None, al
         return False
     is_recent = other is not None and other_at is not None and now - other_at < DAY
     return bool(allowed and site not in allowed) or (is_recent and other not in same_sites(site, allowed))
-
-
-def reason_hint(last: int | None, now: int, deactivated: bool, mismatch: bool) -> ReasonHint | None:
-    """Return what the owner should check first; None for a site that is online and as expected."""
-    if deactivated:
-        return "deactivated"
-    if last is None:
-        return "never_connected"
-    if mismatch:
-        return "site_mismatch"
-    return None if state(last, now) == "online" else "was_online"
 
 
 @dataclass(frozen=True, slots=True)

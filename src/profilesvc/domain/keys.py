@@ -6,11 +6,13 @@ import hmac
 import re
 from dataclasses import dataclass
 
+from profilesvc.contract.visible import has_visible_text
 from profilesvc.domain.entropy import Entropy
 from profilesvc.domain.errors import invalid
 
 CLIENT_ID = re.compile(r"svcid_[0-9]{1,19}_[0-9]{1,16}_[a-z0-9_-]{1,64}\Z", re.ASCII)
 SECRET_BYTES = 48
+SECRET_LENGTH = 64  # in base64
 NAME_LIMIT = 100
 SLUG_LIMIT = 64
 _NOT_IN_SLUG = re.compile(r"[^a-z0-9_-]")
@@ -31,11 +33,13 @@ def clean_name(name: str) -> str:
     """Return the name without surrounding spaces.
 
     Raises:
-        ServiceError: VALIDATION_ERROR unless 1 to 100 characters are left.
+        ServiceError: VALIDATION_ERROR unless 1 to 100 characters are left, one of them visible.
     """
     name = name.strip()
     if not 1 <= len(name) <= NAME_LIMIT:
         raise invalid("body", "name", f"must have 1 to {NAME_LIMIT} characters")
+    if not has_visible_text(name):
+        raise invalid("body", "name", "must have visible text")
     return name
 
 
@@ -52,6 +56,20 @@ def new_client_id(user_id: int, now_ms: int, name: str) -> str:
 def new_secret(entropy: Entropy) -> str:
     """Return 48 random bytes in standard base64: 64 characters without padding."""
     return base64.b64encode(entropy.token_bytes(SECRET_BYTES)).decode()
+
+
+def spoilt_secret(secret: str) -> str:
+    """Return a sentence for a wrong secret that has a space, else an empty string.
+
+    Base64 has no space, so it was copied with the secret, or a form that was not encoded turned a + into it (RFC 6749
+    appendix B).
+    """
+    bare = secret.strip()
+    if " " not in secret:
+        return ""
+    if len(bare) == SECRET_LENGTH and " " not in bare:
+        return " The secret was sent with a space before or after it. Remove the space."
+    return " The secret was sent with a space in place of a +. Encode the + of a form as %2B (curl: --data-urlencode)."
 
 
 def secret_digest(secret: str, pepper: bytes | None) -> str:

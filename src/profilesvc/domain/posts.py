@@ -9,6 +9,7 @@ from datetime import date
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.post import LocalPost
+from profilesvc.contract.visible import has_visible_text
 from profilesvc.domain.errors import Problem, invalid_many
 from profilesvc.domain.location_rules import WEB_ADDRESS
 from profilesvc.domain.messages import access_of, parse, without_nulls, without_read_only
@@ -28,6 +29,12 @@ _KINDS = {
 }
 _UNSET = "ALERT_TYPE_UNSPECIFIED"
 _READ_ONLY = tuple(name for name, field in LocalPost.model_fields.items() if access_of(field) is not None)
+
+
+def can_have_posts(profile: JsonObject) -> bool:
+    """Return whether a location can have posts: the provider says so only if it cannot."""
+    metadata = profile.get("metadata")
+    return not (isinstance(metadata, dict) and metadata.get("canOperateLocalPost") is False)
 
 
 def check_create(body: JsonObject) -> JsonObject:
@@ -133,7 +140,7 @@ def _topic(post: JsonObject) -> Iterator[tuple[str, str]]:
     topic = post["topicType"]
     if topic not in _TOPICS:
         yield "topicType", f"must be one of {', '.join(_TOPICS)}"
-    if topic == "STANDARD" and not post.get("summary", "").strip():
+    if topic == "STANDARD" and not has_visible_text(post.get("summary", "")):
         yield "summary", "is required for a STANDARD post"
     for field, kinds in _KINDS.items():
         if topic in _TOPICS and topic not in kinds and post.get(field) not in (None, [], _UNSET):
@@ -155,7 +162,7 @@ def _call_to_action(post: JsonObject) -> Iterator[tuple[str, str]]:
 
 def _event(post: JsonObject) -> Iterator[tuple[str, str]]:
     event = post.get("event", {})
-    if "title" in event and not event["title"].strip():
+    if "title" in event and not has_visible_text(event["title"]):
         yield "event.title", "must not be blank"
     if "schedule" in event:
         yield from _schedule(event["schedule"])

@@ -39,6 +39,7 @@ class RequestInfo:
     outcome: str = "ok"  # or the code of the failure, for metrics
     language: str = "en"  # of the page that the request shows
     details: JsonObject | None = None  # those of the failure
+    rejected: str | None = None  # what was wrong with the credentials, for the owner's log only
     # The owner of the key that calls, and its number or client id; also of a key that is rejected.
     key: tuple[int, int | str] | None = None
     background: bool = False  # its calls of the provider wait for those of other requests

@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.review import ReviewReply
+from profilesvc.contract.visible import has_visible_text
 from profilesvc.domain.errors import invalid_many
 from profilesvc.domain.messages import parse, without_read_only
 
@@ -19,7 +20,7 @@ def check_reply(body: JsonObject) -> str:
     """
     reply, problems = parse(ReviewReply, without_read_only(ReviewReply, body))
     comment: str = reply.get("comment") or ""
-    if not comment.strip() and not any(field == "comment" for _, field, _ in problems):
+    if not has_visible_text(comment) and not any(field == "comment" for _, field, _ in problems):
         problems.append(("body", "comment", "is required and must not be blank"))
     if problems:
         raise invalid_many(problems)

@@ -67,7 +67,12 @@ def _visible(row: EmulatorLocationRow, mask: list[Path]) -> JsonObject:
     document = json.loads(row.document)
     flags = {"hasGoogleUpdated": row.google_updated != "{}", "hasPendingEdits": bool(_pending(row))}
     document["metadata"] = {**document.get("metadata", {}), **{flag: True for flag, set_ in flags.items() if set_}}
-    result: JsonObject = pruned(trimmed(document, mask))
+    chosen = trimmed(document, mask)
+    result: JsonObject = pruned(chosen)
+    if (
+        chosen.get("metadata", {}).get("canOperateLocalPost") is False
+    ):  # the one value of which the absence says nothing
+        result.setdefault("metadata", {})["canOperateLocalPost"] = False
     return result
 
 

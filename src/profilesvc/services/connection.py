@@ -17,6 +17,7 @@ from profilesvc.contract.connection import (
 )
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain import connection as rules
+from profilesvc.domain.connection_reasons import Known, Reason, reason, rejection_of
 from profilesvc.domain.domains import domain_allowed, same_sites, site_host
 from profilesvc.domain.request import current_request
 from profilesvc.domain.time import iso_or_none
@@ -27,6 +28,7 @@ from profilesvc.services.tokens import verify_secret
 from profilesvc.storage import connection, keys, locations, users
 from profilesvc.storage.connection import Beat, Watched
 from profilesvc.storage.keys import KeyState, has_ended
+from profilesvc.storage.overview import KeyRow
 
 _ADDRESS_ORDER = ("locality", "administrativeArea", "postalCode")
 
@@ -89,15 +91,32 @@ def is_mismatch(key: Watched, now: int) -> bool:
     return rules.site_mismatch(sites, key.other_site_host_at, allowed, now)
 
 
+def reason_of(key: Watched | KeyRow, *, is_held: bool, mismatch: bool, now: int) -> Reason:
+    """Return why a key's site is not connected as expected, by all that is stored."""
+    known = Known(
+        created_at=key.created_at,
+        is_held=is_held,
+        last_heartbeat_at=key.last_heartbeat_at,
+        last_used_at=key.last_used_at,
+        mismatch=mismatch,
+        secret_at=key.secret_at,
+        retiring_until=key.retiring_until,
+        rejection=rejection_of(key.rejection),
+    )
+    return reason(known, now)
+
+
 def _fields(key: Watched, now: int) -> JsonObject:
     mismatch, last_seen = is_mismatch(key, now), key.last_heartbeat_at
+    found = reason_of(key, is_held=key.is_held, mismatch=mismatch, now=now)
     return {
         "connection_status": rules.state(last_seen, now),
         "last_heartbeat_at": iso_or_none(last_seen),
         "plugin_version": key.plugin_version,
         "wp_version": key.wp_version,
         "php_version": key.php_version,
-        "reason_hint": rules.reason_hint(last_seen, now, key.is_held, mismatch=mismatch),
+        "reason_hint": found.hint,
+        "reason_at": iso_or_none(found.at),
         "warnings": ["site_mismatch"] if mismatch else [],
     }
 

@@ -21,6 +21,7 @@ from profilesvc.contract.locations import LocationListQuery, SyncSwitched, Verif
 from profilesvc.database.statements import Executor
 from profilesvc.domain import profiles, verification
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.posts import can_have_posts
 from profilesvc.domain.problems import counted
 from profilesvc.domain.request import in_background
 from profilesvc.domain.sync_ids import new_sync_id
@@ -87,6 +88,8 @@ async def get(services: Services, location: AllowedLocation) -> Rendered:
         else:
             await note(services, location, remote, Found(cached, profile, now))
     detail = {"name": location.name, **{name: profile[name] for name in _DETAIL if name in profile}}
+    if not can_have_posts(profile):
+        detail["metadata"] = {"canOperateLocalPost": False}
     return Rendered(orjson.dumps(detail | {"locationState": {"isVerified": cached.is_verified}}), data_age=age)
 
 

@@ -10,8 +10,10 @@ from profilesvc.contract.keys import KeyEntry
 from profilesvc.domain import connection, profiles
 from profilesvc.domain.connection import Period
 from profilesvc.domain.plans import Plan
+from profilesvc.domain.posts import can_have_posts
 from profilesvc.domain.time import DAY, month_start
 from profilesvc.domain.updates import has_flag
+from profilesvc.services.connection import reason_of
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.key_events import entry
 from profilesvc.storage import connection as contacts
@@ -23,7 +25,11 @@ MOST_KEYS = 5_000
 # The problems of a location, the most urgent first.
 PROBLEMS = (
     "deactivated",
+    "secret_changed",
+    "token_revoked",
+    "secret_rejected",
     "was_online",
+    "origin_not_allowed",
     "never_connected",
     "site_mismatch",
     "unverified",
@@ -33,6 +39,9 @@ PROBLEMS = (
 )
 
 
+OF_CONNECTED: tuple[ReasonHint | None, ...] = (None, "site_mismatch")
+
+
 @dataclass(frozen=True, slots=True)
 class KeyView:
     """A live key with its connection; instants in milliseconds."""
@@ -40,6 +49,7 @@ class KeyView:
     row: KeyRow
     state: ConnectionState
     hint: ReasonHint | None
+    hint_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +66,7 @@ class SiteView:
     is_overridden: bool
     rejected: int
     processing: int
+    can_have_posts: bool = True
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -162,8 +173,8 @@ def _key(row: KeyRow, now: int) -> KeyView:
     last_seen, other_at = row.last_heartbeat_at, row.other_site_host_at
     hosts = row.site_host, row.other_site_host
     mismatch = connection.site_mismatch(hosts, other_at, domains_of(row.allowed_domains), now)
-    hint = connection.reason_hint(last_seen, now, row.hold_reason is not None, mismatch=mismatch)
-    return KeyView(row, connection.state(last_seen, now), hint)
+    found = reason_of(row, is_held=row.hold_reason is not None, mismatch=mismatch, now=now)
+    return KeyView(row, connection.state(last_seen, now), *found)
 
 
 def _site(row: SiteRow, plan: Plan, keys: list[KeyView], in_review: dict[tuple[str, str], int]) -> SiteView:
@@ -172,8 +183,8 @@ def _site(row: SiteRow, plan: Plan, keys: list[KeyView], in_review: dict[tuple[s
     is_overridden = has_flag(profile, "hasGoogleUpdated")
     rejected, processing = (in_review.get((row.name, state), 0) for state in ("REJECTED", "PROCESSING"))
     hints = {key.hint for key in keys if key.hint}
-    if any(key.state == "online" for key in keys):  # the site is online, even if its older keys are not
-        hints -= {"never_connected", "was_online"}
+    if any(key.state == "online" and key.hint in OF_CONNECTED for key in keys):  # even if its older keys are not
+        hints &= {"deactivated", *OF_CONNECTED}
     if all(key.state != "offline" for key in keys):  # idle is not a problem yet
         hints -= {"was_online"}
     present: dict[str, bool] = {
@@ -183,7 +194,17 @@ def _site(row: SiteRow, plan: Plan, keys: list[KeyView], in_review: dict[tuple[s
         "rejected": rejected > 0,
     }
     problems = [name for name in PROBLEMS if present.get(name)]
-    return SiteView(row, row.title or row.name, keys, drift, is_overridden, rejected, processing, problems)
+    return SiteView(
+        row,
+        row.title or row.name,
+        keys,
+        drift,
+        is_overridden,
+        rejected,
+        processing,
+        can_have_posts(profile),
+        problems,
+    )
 
 
 async def choices(services: Services, caller: Caller) -> list[Choice]:

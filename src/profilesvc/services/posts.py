@@ -1,6 +1,7 @@
 """List and create local posts, and cache those of each location (D-76)."""
 
 import contextlib
+import json
 import re
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
@@ -15,13 +16,14 @@ from profilesvc.contract.posts import PostListQuery
 from profilesvc.contract.provider.post import LocalPost
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.messages import normal
-from profilesvc.domain.posts import check_create
+from profilesvc.domain.posts import can_have_posts, check_create
 from profilesvc.domain.time import SECOND, parse_iso
 from profilesvc.provider.port import ProviderError
 from profilesvc.services import events, post_quota
 from profilesvc.services.access import missing, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Prefetch, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey, run_once
+from profilesvc.services.locations import Found, load, note
 from profilesvc.services.page_tokens import seal, unseal
 from profilesvc.services.post_quota import Place
 from profilesvc.services.provider_errors import provider_failure, raising_provider_failure
@@ -35,6 +37,7 @@ _PROCESSING_MAX_AGE = 5 * SECOND
 _CLOCK_SKEW = 5 * SECOND
 _KINDS: dict[str, EventType] = {"LIVE": "post.published", "REJECTED": "post.rejected"}
 _BY_CALLER: tuple[EventType, ...] = ("post.created", "post.updated", "post.deleted")
+_NO_POSTS = "this location cannot have posts (canOperateLocalPost is false)"
 _STATE = re.compile(r"[A-Z_]{1,40}", re.ASCII)
 _POSITION = re.compile(r"[0-9]{1,15}\.[A-Za-z0-9_-]{1,64}", re.ASCII)
 
@@ -122,6 +125,7 @@ async def create(
 async def _create(services: Services, location: AllowedLocation, post: JsonObject, claim: Claim | None) -> Rendered:
     """Create the post, or return the one that an interrupted attempt with the same key created (D-40)."""
     require_plan(location, "posts")
+    await _require_posts(services, location)
     now, existing = services.clock.now(), None
     if claim is not None and claim.fence > 1:
         with raising_provider_failure():
@@ -148,6 +152,25 @@ async def _create(services: Services, location: AllowedLocation, post: JsonObjec
     if existing is None:
         services.metrics.post_created()
     return Rendered(response)
+
+
+async def _require_posts(services: Services, location: AllowedLocation) -> None:
+    """Reject a post at a location that cannot have any (`metadata.canOperateLocalPost`), before the provider does.
+
+    The profile is read again first, because the provider may have switched posts on since it was stored.
+
+    Raises:
+        ServiceError: PROVIDER_API_ERROR.
+    """
+    row = await load(services, location)
+    if can_have_posts(json.loads(row.profile)):
+        return
+    with raising_provider_failure():
+        remote, started = await provider_at(services, location), services.clock.now()
+        profile = await remote.location(location.name)
+        await note(services, location, remote, Found(row, profile, started))
+        if not can_have_posts(profile):
+            raise ProviderError("rejected", retryable=False, provider_message=_NO_POSTS, reached=False)
 
 
 async def _not_created(

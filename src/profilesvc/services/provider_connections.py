@@ -25,7 +25,7 @@ from profilesvc.domain.request import in_background
 from profilesvc.domain.time import DAY, HOUR, MINUTE, iso, iso_or_none
 from profilesvc.domain.updates import has_flag
 from profilesvc.provider.port import Granted, ProviderError
-from profilesvc.services import audit, events, feed, photos
+from profilesvc.services import audit, events, feed, location_moves, photos
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.holds import fit_plan, hold
@@ -158,6 +158,7 @@ async def import_locations(
     }
     refused = {name: "not_found" for name in body.locations or [] if name not in chosen}
     await _require_business(services, caller, body)
+    await location_moves.release(services, caller.owner_id, chosen)
     for name, (account, profile) in chosen.items():
         async with services.storage.write() as session:  # one each, so that a long import blocks no other writer
             values = {"account": account, "profile_read_at": started}

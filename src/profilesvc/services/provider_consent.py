@@ -1,8 +1,9 @@
 """An owner's consent at the provider: authorization code with PKCE (D-110).
 
-The state is sealed and names the owner. It returns once, within ten minutes, to the browser that it was started in:
-that browser has a cookie that only this service can make, or, for a URL that the API returned, the session of the same
-owner. The verifier of PKCE is derived from the state, so that nothing is stored until the login is connected.
+The state is sealed and names the owner. It returns once, within ten minutes, to the browser that it was started in: a
+response in another browser ends it, so that its code cannot be redeemed later. The browser that may finish it has a
+cookie that only this service can make, or, for a URL that the API returned, the session of the same owner. The verifier
+of PKCE is derived from the state, so that nothing is stored until the login is connected.
 """
 
 import hashlib
@@ -121,10 +122,13 @@ async def finish(services: Services, response: dict[str, str], cookie: str | Non
         ServiceError: AUTH_INVALID_TOKEN if the response is not for this browser, VALIDATION_ERROR if the login did not
             consent, PROVIDER_API_ERROR.
     """
-    attempt = _returned(services, response, cookie, signed_in)
-    async with services.storage.write() as session:
-        if not await identities.mark_used(session, _digest(response["state"]), attempt.until):
-            raise ServiceError(AUTH_INVALID_TOKEN, f"This response was used before. {_AGAIN}")
+    attempt = _opened(services, response)
+    async with services.storage.write() as session:  # of any browser: whoever has started it gets no second chance
+        is_first = await identities.mark_used(session, _digest(response["state"]), attempt.until)
+    if not _may_finish(services, attempt, cookie, signed_in):
+        raise ServiceError(AUTH_INVALID_TOKEN, _NOT_STARTED)
+    if not is_first:
+        raise ServiceError(AUTH_INVALID_TOKEN, f"This response was used before. {_AGAIN}")
     if "code" not in response:
         raise ServiceError(VALIDATION_ERROR, f"The login was not connected, because access was not granted. {_AGAIN}")
     async with consents(services, attempt.owner_id):
@@ -145,17 +149,20 @@ async def _redeem(services: Services, attempt: Attempt, code: str) -> None:
     await store(services, attempt, granted)
 
 
-def _returned(services: Services, response: dict[str, str], cookie: str | None, signed_in: int | None) -> Attempt:
-    """Return the attempt of a response, if this browser may finish it."""
+def _opened(services: Services, response: dict[str, str]) -> Attempt:
+    """Return the attempt of a response, which this service has sealed."""
     content = _seal(services, "state").unseal(response.get("state", ""))
-    if content is None:
-        raise ServiceError(AUTH_INVALID_TOKEN, _NOT_STARTED)
-    attempt = Attempt(*json.loads(content))
-    nonce = _seal(services, "cookie").unseal(cookie or "")
-    is_owner = attempt.owner_id == signed_in or attempt.link
-    if services.clock.now() >= attempt.until or not is_owner or (attempt.in_browser and nonce != attempt.nonce):
+    attempt = None if content is None else Attempt(*json.loads(content))
+    if attempt is None or services.clock.now() >= attempt.until:
         raise ServiceError(AUTH_INVALID_TOKEN, _NOT_STARTED)
     return attempt
+
+
+def _may_finish(services: Services, attempt: Attempt, cookie: str | None, signed_in: int | None) -> bool:
+    """Return whether a browser may finish an attempt."""
+    nonce = _seal(services, "cookie").unseal(cookie or "")
+    is_owner = attempt.owner_id == signed_in or bool(attempt.link)
+    return is_owner and not (attempt.in_browser and nonce != attempt.nonce)
 
 
 async def store(services: Services, attempt: Attempt, granted: Granted) -> None:

@@ -73,7 +73,8 @@ class RequestLog:
                 self._rows.append((each.key, _row(each, self._number)))
 
     def _is_logged(self, services: "Services", each: Finished) -> bool:
-        settings, failed = services.settings, each.status >= 400
+        settings = services.settings
+        failed = each.status >= 400 or each.request.rejected is not None
         if each.at // HOUR != self._hour:
             self._hour = each.at // HOUR
             self._logged.clear()
@@ -156,7 +157,7 @@ def _row(each: Finished, number: int) -> LoggedRow:
         route=request.route,
         status=each.status,
         code=None if request.outcome == "ok" else request.outcome,
-        reason=_reason(details),
+        reason=_reason(details) or request.rejected,
         field=_field(details),
         duration_ms=max(each.lasted, 0),
         request_id=request_id if 0 < len(request_id) <= _LONGEST_ID else None,

@@ -3,7 +3,7 @@
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN, NOT_FOUND
 from profilesvc.contract.tokens import AccessToken, ClientCredentialsGrant, RefreshGrant, Token
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.keys import CLIENT_ID, secret_digest, secret_matches
+from profilesvc.domain.keys import CLIENT_ID, secret_digest, secret_matches, spoilt_secret
 from profilesvc.domain.permissions import grant
 from profilesvc.domain.request import current_request
 from profilesvc.services import rotation, sessions
@@ -40,6 +40,7 @@ async def verify_secret(services: Services, client_id: str, client_secret: str) 
     if key is None or not digests or not any(matches) or not key.may_authenticate(now):
         await services.limiter.wrong_secret(client_id)
         if key is not None:
+            current_request().rejected = "wrong_secret"
             services.pending_events.secret_failed(services, key)
         return None
     await services.limiter.by_client(client_id)  # only now, so that others cannot use up the limit of an id
@@ -57,7 +58,7 @@ async def authenticate(services: Services, client_id: str, client_secret: str) -
     """
     key = await verify_secret(services, client_id, client_secret)
     if key is None:
-        raise ServiceError(AUTH_INVALID_TOKEN, "Invalid client credentials.")
+        raise ServiceError(AUTH_INVALID_TOKEN, f"Invalid client credentials.{spoilt_secret(client_secret)}")
     admit_key(services, current_request(), key)
     return key
 
@@ -125,6 +126,8 @@ async def _check_client(services: Services, body: RefreshGrant, key: KeyState) -
     if body.client_secret is None:
         await services.limiter.by_client(key.client_id)
     elif await verify_secret(services, key.client_id, body.client_secret) is None:
+        if spoilt := spoilt_secret(body.client_secret):
+            raise ServiceError(AUTH_INVALID_TOKEN, f"Invalid client credentials.{spoilt}")
         raise _bad_refresh_token()
 
 

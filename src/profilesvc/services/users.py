@@ -5,6 +5,7 @@ import re
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import CONFLICT, NOT_FOUND, VALIDATION_ERROR
+from profilesvc.contract.visible import has_visible_text
 from profilesvc.database.statements import Executor
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.plans import Plan
@@ -58,7 +59,7 @@ def clean_name(name: str) -> str:
         ServiceError: VALIDATION_ERROR unless it has 1 to 200 printable characters, one of them visible.
     """
     name = name.strip()
-    clean("The name", "" if is_blank(name) else _OF_SCRIPTS.sub("-", name), NAME_LIMIT)
+    clean("The name", _OF_SCRIPTS.sub("-", name) if has_visible_text(name) else "", NAME_LIMIT)
     return name
 
 

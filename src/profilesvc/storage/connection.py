@@ -2,13 +2,29 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, String, Text, Update, and_, bindparam, case, cast, exists, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    String,
+    Text,
+    Update,
+    and_,
+    bindparam,
+    case,
+    cast,
+    exists,
+    func,
+    or_,
+    select,
+    update,
+)
 
 from profilesvc.database.statements import Executor, Insert, Prefetch, Prepared, PreparedWrite, Row, fetch, insert_by
 from profilesvc.database.writers import Executions
 from profilesvc.domain.connection import OFFLINE_AFTER, ONLINE_FOR, Span
+from profilesvc.domain.connection_reasons import REJECTIONS
 from profilesvc.domain.time import month_start
-from profilesvc.storage.tables import OWNER, connections, contacts, holds, keys
+from profilesvc.storage.log_tables import request_log
+from profilesvc.storage.tables import OWNER, connections, contacts, holds, keys, secrets
 
 
 class Watched(NamedTuple):
@@ -27,13 +43,39 @@ class Watched(NamedTuple):
     site_host: str | None
     other_site_host: str | None
     other_site_host_at: int | None
+    last_used_at: int | None
+    secret_at: int | None
+    retiring_until: int | None
+    rejection: str | None
+
+
+def reasons() -> tuple[ColumnElement[int | None] | ColumnElement[str | None], ...]:
+    """Return columns for a query on `keys`: the last use, the newest secret, the end of earlier ones, a rejection.
+
+    The rejection is the newest one of the log: its reason and its instant.
+    """
+    of_key = secrets.c.owner_id == keys.c.owner_id, secrets.c.key_id == keys.c.id
+    logged = request_log.c.owner_id == keys.c.owner_id, request_log.c.key_id == keys.c.id
+    newest = (
+        select(request_log.c.reason + " " + cast(request_log.c.at, String))
+        .where(*logged, or_(*(request_log.c.reason == each for each in REJECTIONS)))
+        .order_by(request_log.c.at.desc())
+        .limit(1)
+    )
+    return (
+        keys.c.last_used_at,
+        select(func.max(secrets.c.created_at)).where(*of_key).scalar_subquery(),
+        select(func.max(secrets.c.expires_at)).where(*of_key).scalar_subquery(),
+        newest.scalar_subquery(),
+    )
 
 
 _WATCHED = Prepared(
     select(
         *(keys.c[name] for name in Watched._fields[:5]),
         exists().where(holds.c.owner_id == OWNER, holds.c.key_id == keys.c.id),
-        *(connections.c[name] for name in Watched._fields[6:]),
+        *(connections.c[name] for name in Watched._fields[6:13]),
+        *reasons(),
     )
     .select_from(keys.outerjoin(connections))
     .where(keys.c.owner_id == OWNER, keys.c.client_id == bindparam("client_id"))

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from sqlalchemy import BigInteger, and_, bindparam, func, select
 
 from profilesvc.database.statements import Executor, Prepared, fetch
+from profilesvc.storage.connection import reasons
 from profilesvc.storage.keys import live
 from profilesvc.storage.locations import is_kept, with_business
 from profilesvc.storage.tables import OWNER, businesses, connections, holds, keys, locations, posts
@@ -42,6 +43,10 @@ class KeyRow(NamedTuple):
     site_host: str | None
     other_site_host: str | None
     other_site_host_at: int | None
+    last_used_at: int | None
+    secret_at: int | None
+    retiring_until: int | None
+    rejection: str | None
     hold_reason: str | None
 
 
@@ -61,12 +66,13 @@ async def of_locations(session: Executor, owner_id: int) -> list[SiteRow]:
 
 async def of_keys(session: Executor, owner_id: int, now: int) -> list[KeyRow]:
     """Return a user's live keys, oldest first. A key with several holds has a row for each, the most severe first."""
-    key, contact = KeyRow._fields[:6], KeyRow._fields[7:-1]
+    key, contact = KeyRow._fields[:6], KeyRow._fields[7:14]
     query = (
         select(
             *(keys.c[name] for name in key),
             keys.c.badge_digest.is_not(None),
             *(connections.c[name] for name in contact),
+            *reasons(),
             holds.c.reason,
         )
         .select_from(_KEYS)

@@ -17,6 +17,7 @@ from profilesvc.contract.provider.format import (
     String,
     Uri,
 )
+from profilesvc.contract.visible import VISIBLE
 
 DayOfWeek = Literal[
     "DAY_OF_WEEK_UNSPECIFIED", "MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"
@@ -269,7 +270,7 @@ class Location(OpenMessage):
     regularHours: BusinessHours | None = None
     specialHours: SpecialHours | None = None
     serviceArea: ServiceAreaBusiness | None = None
-    labels: list[Annotated[str, Field(min_length=1, max_length=limits.LABEL), STORABLE]] | None = None
+    labels: list[Annotated[str, Field(min_length=1, max_length=limits.LABEL), STORABLE, VISIBLE]] | None = None
     adWordsLocationExtensions: AdWordsLocationExtensions | None = None
     latlng: LatLng | None = None
     openInfo: OpenInfo | None = None
