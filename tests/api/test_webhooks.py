@@ -46,7 +46,7 @@ async def test_A153_A154_a_url_is_refused_with_its_rule(alice: httpx.AsyncClient
 @pytest.mark.in_process("the resolver of the test")
 @pytest.mark.parametrize("database", ["sqlite"])
 async def test_A155_a_name_that_leads_to_a_private_address_is_refused(alice: httpx.AsyncClient, change: Change) -> None:
-    async def resolve(host: str, _port: int) -> list[str]:
+    async def resolve(_owner_id: int, host: str) -> list[str]:
         return {"good.example": ["8.8.8.8", "2606:4700::1111"], "mixed.example": ["8.8.8.8", "10.0.0.1"]}[host]
 
     change(resolver=resolve)

@@ -23,7 +23,7 @@ from profilesvc.provider.port import Provider
 from profilesvc.services.audit import PendingEvents
 from profilesvc.services.login_cache import Logins
 from profilesvc.services.request_log import RequestLog
-from profilesvc.services.resolving import Resolver, resolve
+from profilesvc.services.resolving import Lookups, Resolver
 from profilesvc.settings import Settings
 from profilesvc.storage.connection import Beat, recording
 from profilesvc.storage.keys import KeyState
@@ -94,7 +94,7 @@ class Services:
     single_flight: SingleFlight = field(default_factory=SingleFlight)
     pending_events: PendingEvents = field(default_factory=PendingEvents)
     request_log: RequestLog = field(default_factory=RequestLog)
-    resolver: Resolver = resolve
+    resolver: Resolver = field(default_factory=Lookups)
     logins: Logins = field(default_factory=Logins)
     push_tokens: PushTokens | None = None  # None: there is no change feed
     due: asyncio.Event = field(default_factory=asyncio.Event)  # set when a delivery is queued, to wake the worker

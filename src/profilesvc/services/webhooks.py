@@ -50,9 +50,12 @@ async def create(services: Services, caller: Caller, body: WebhookCreate) -> Web
     """Create a webhook and return its secret, which cannot be read again.
 
     Raises:
-        ServiceError: VALIDATION_ERROR for a URL that is not allowed or used twice; PLAN_RESTRICTION.
+        ServiceError: VALIDATION_ERROR for a URL that is not allowed or used twice; PLAN_RESTRICTION; RATE_LIMITED.
     """
-    target, kind = await _target(services, body.url), "webhook" if body.format == "standard" else body.format
+    kind, target = "webhook" if body.format == "standard" else body.format, _parsed(services, body.url)
+    async with services.storage.read() as session:
+        await _require_room(session, caller)
+    await _require_public(services, caller, target)
     now, nonce = services.clock.now(), services.entropy.token_bytes(_NONCE_BYTES).hex()
     values = {"target": target.url, "description": body.description, "types": channels.stored_types(body.types)}
     async with services.storage.write() as session:
@@ -101,10 +104,10 @@ async def change(services: Services, caller: Caller, webhook_id: str, body: Webh
     """Change a webhook. To enable it starts a new time of failing.
 
     Raises:
-        ServiceError: VALIDATION_ERROR; NOT_FOUND.
+        ServiceError: VALIDATION_ERROR; NOT_FOUND; RATE_LIMITED.
     """
     number, now = _number(webhook_id), services.clock.now()
-    target = None if body.url is None else await _target(services, body.url)
+    target = None if body.url is None else await _new_target(services, caller, number, body.url)
     values: dict[str, object] = {}
     if body.description is not None:
         values["description"] = body.description
@@ -302,7 +305,7 @@ async def _enabled(session: AsyncSession, caller: Caller, number: int) -> Channe
     return channel
 
 
-async def _require_room(session: AsyncSession, caller: Caller) -> None:
+async def _require_room(session: Executor, caller: Caller) -> None:
     limit = caller.plan.webhooks
     if await channels.count(session, caller.owner_id, KINDS) >= limit:
         raise ServiceError(
@@ -313,23 +316,36 @@ async def _require_room(session: AsyncSession, caller: Caller) -> None:
         )
 
 
-async def _target(services: Services, url: str) -> Target:
-    """Return an accepted URL. A name without an address is accepted, because it may get one later."""
-    allow_private = services.settings.webhooks.allow_private
+def _parsed(services: Services, url: str) -> Target:
     try:
-        target = parse_target(url, allow_private=allow_private)
+        return parse_target(url, allow_private=services.settings.webhooks.allow_private)
     except ValueError as error:
         raise invalid("body", "url", str(error)) from None
-    if allow_private:
-        return target
+
+
+async def _new_target(services: Services, caller: Caller, number: int, url: str) -> Target | None:
+    """Return the accepted URL of a webhook; None if it is the present one."""
+    target = _parsed(services, url)
+    async with services.storage.read() as session:
+        present = await _own(session, caller, number)
+    if target.url == present.target:
+        return None
+    await _require_public(services, caller, target)
+    return target
+
+
+async def _require_public(services: Services, caller: Caller, target: Target) -> None:
+    """Look up the host, which counts as a call. One without an address is accepted, because it may get one later."""
+    if services.settings.webhooks.allow_private:
+        return
+    await services.limiter.call(caller.owner_id)
     try:
         async with asyncio.timeout(_RESOLVE_SECONDS):
-            addresses = await services.resolver(target.host, target.port)
+            addresses = await services.resolver(caller.owner_id, target.host)
     except OSError:  # also TimeoutError
-        return target
+        return
     if not all(map(is_public, addresses)):
         raise invalid("body", "url", "must not lead to a private address")
-    return target
 
 
 def _used() -> ServiceError:

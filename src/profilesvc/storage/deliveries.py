@@ -54,6 +54,7 @@ class Claimed(NamedTuple):
     is_suspended: bool  # its owner
     event: StoredPublishedEvent | None
     event_id: int | None
+    created_at: int
     tries: int
     attempts: str
     claimed_until: int
@@ -94,11 +95,14 @@ _FIRST_DUE = Prepared(
 )
 
 
-async def due(session: Executor, now: int, busy: Collection[int], limit: int) -> list[DueRow]:
-    """Return deliveries of all owners whose time has come, without those of `busy` channels."""
-    if not busy:
+async def due(
+    session: Executor, now: int, busy_owners: Collection[int], busy_channels: Collection[int], limit: int
+) -> list[DueRow]:
+    """Return deliveries of all owners whose time has come, without those of `busy` owners and channels."""
+    if not busy_owners and not busy_channels:
         return [DueRow._make(row) for row in await fetch(session, _FIRST_DUE, now=now, most=limit)]
-    query = _DUE.where(deliveries.c.next_at <= now, deliveries.c.channel_id.not_in(busy)).limit(limit)
+    others = deliveries.c.owner_id.not_in(busy_owners), deliveries.c.channel_id.not_in(busy_channels)
+    query = _DUE.where(deliveries.c.next_at <= now, *others).limit(limit)
     return [DueRow._make(row) for row in await session.execute(query)]
 
 
@@ -133,8 +137,8 @@ async def claim(by: Transaction, dialect: str, rows: Sequence[DueRow], now: int,
     found = await _events(by, dialect, {(owner, event) for owner, _, _, event, *_ in claimed if event is not None})
     by_place = {(channel.owner_id, channel.id): (channel, is_suspended) for channel, is_suspended in locked}
     return [
-        Claimed(owner, number, *by_place[owner, channel], found.get((owner, event)), event, tries, attempts, until)
-        for owner, number, channel, event, tries, attempts in claimed
+        Claimed(owner, number, *by_place[owner, channel], found.get((owner, event)), event, at, tries, attempts, until)
+        for owner, number, channel, event, at, tries, attempts in claimed
     ]
 
 
@@ -174,6 +178,7 @@ _ALL_DUE = PreparedWrite(
         .limit(literal_column(str(TOGETHER)))
     )
 )
+_CLAIMED = "owner_id", "id", "channel_id", "event_id", "created_at", "tries", "attempts"
 _CLAIM = PreparedWrite(
     lambda _dialect: (
         update(deliveries)
@@ -183,7 +188,7 @@ _CLAIM = PreparedWrite(
             deliveries.c.next_at <= _MOMENT,
         )
         .values(next_at=bindparam("claim", type_=BigInteger), claimed_until=bindparam("claim", type_=BigInteger))
-        .returning(*(deliveries.c[name] for name in ("owner_id", "id", "channel_id", "event_id", "tries", "attempts")))
+        .returning(*(deliveries.c[name] for name in _CLAIMED))
     )
 )
 _EVENT = PreparedWrite(
