@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
     Integer,
     String,
     Text,
@@ -12,6 +13,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     case,
+    except_,
     func,
     insert,
     literal,
@@ -239,18 +241,36 @@ async def add(session: AsyncSession, owner_id: int, channel_id: int, event_id: i
     return int((await session.execute(row.returning(deliveries.c.id))).scalar_one())
 
 
-async def add_since(session: AsyncSession, channel: Channel, since: int, now: int) -> int:
-    """Queue the events of an owner since a time that a channel receives, and return how many they are.
+class Missed(NamedTuple):
+    """Events that a channel has not received and that are not on their way, and its newest delivery then."""
 
-    Events that are on their way or were delivered are left out.
-    """
-    known = select(deliveries.c.event_id).where(
-        deliveries.c.owner_id == channel.owner_id,
-        deliveries.c.channel_id == channel.id,
-        deliveries.c.event_id.is_not(None),
-        deliveries.c.state.in_(("pending", "delivered")),
+    events: list[int]
+    last: int
+
+
+async def missed(session: Executor, channel: Channel, since: int, limit: int) -> Missed:
+    """Return the oldest events of an owner since a time that a channel has missed."""
+    last = select(func.coalesce(func.max(deliveries.c.id), 0)).where(*_of(channel))
+    after = int((await session.execute(last)).scalar_one())
+    happened = select(events.c.id.label("id")).where(
+        events.c.owner_id == channel.owner_id, events.c.created_at >= since
     )
-    missing = select(
+    if channel.types:
+        happened = happened.where(events.c.type.in_(channel.event_types()))
+    known = select(deliveries.c.event_id).where(*_of(channel), *_COUNTS)
+    # A difference of sets, because a join or NOT IN of many rows takes minutes on one of the databases.
+    query = except_(happened, known).order_by("id").limit(limit)
+    found = await session.execute(query)
+    return Missed([number for (number,) in found], after)
+
+
+async def add_missed(session: AsyncSession, channel: Channel, missed: Missed, start: int, end: int, now: int) -> int:
+    """Queue some of the events that a channel has missed, and return how many they are.
+
+    Events that were queued meanwhile are left out.
+    """
+    known = select(deliveries.c.event_id).where(*_of(channel), *_COUNTS, deliveries.c.id > missed.last)
+    still = select(
         events.c.owner_id,
         literal(channel.id, BigInteger),
         events.c.id,
@@ -259,14 +279,19 @@ async def add_since(session: AsyncSession, channel: Channel, since: int, now: in
         literal("pending", String),
     ).where(
         events.c.owner_id == channel.owner_id,
-        events.c.created_at >= since,
+        events.c.id.in_(missed.events[start:end]),
         events.c.id.not_in(known),
     )
-    if channel.types:
-        missing = missing.where(events.c.type.in_(channel.event_types()))
     names = ["owner_id", "channel_id", "event_id", "created_at", "next_at", "state"]
-    added = insert(deliveries).from_select(names, missing.order_by(events.c.id)).returning(deliveries.c.id)
+    added = insert(deliveries).from_select(names, still.order_by(events.c.id)).returning(deliveries.c.id)
     return len((await session.execute(added)).all())
+
+
+def _of(channel: Channel) -> tuple[ColumnElement[bool], ...]:
+    return deliveries.c.owner_id == channel.owner_id, deliveries.c.channel_id == channel.id
+
+
+_COUNTS = deliveries.c.event_id.is_not(None), deliveries.c.state.in_(("pending", "delivered"))
 
 
 async def page(
