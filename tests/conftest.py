@@ -385,7 +385,7 @@ def clock(fleet: Fleet | None) -> FrozenClock:
     return FrozenClock(START) if fleet is None else fleet.clock(START)
 
 
-async def no_names(host: str, _port: int) -> list[str]:
+async def no_names(_owner_id: int, host: str) -> list[str]:
     """A resolver that knows addresses only, so that no test asks the machine's name server."""
     if host.strip("0123456789.") and ":" not in host:
         raise OSError

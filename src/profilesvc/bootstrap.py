@@ -27,7 +27,7 @@ from profilesvc.limits.opening import open_allowance, open_budget, open_windows
 from profilesvc.operations import demo_data, housekeeping
 from profilesvc.provider.port import Provider
 from profilesvc.services.context import Services
-from profilesvc.services.resolving import Resolver, resolve
+from profilesvc.services.resolving import Lookups, Resolver
 from profilesvc.settings import PREFIX, Settings, SettingsError
 from profilesvc.telemetry.metrics import Metrics
 from profilesvc.telemetry.watching import Watcher, open_watcher
@@ -63,7 +63,7 @@ class Runtime:
     own_url: str = ""
     issuer: DevIssuer | None = None
     watcher: Watcher = field(default_factory=Watcher)
-    resolver: Resolver = resolve
+    resolver: Resolver = field(default_factory=Lookups)
     role: str = "command"
 
 

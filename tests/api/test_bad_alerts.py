@@ -36,6 +36,7 @@ async def rejected(client: httpx.AsyncClient, body: Any, method: str = "POST", p
         *(f"{'a' * 400}@example.com", "a@[127.0.0.1]", 5, ["a@example.com"]),
         *("j\u00f6rg@example.com", "=?utf-8?q?c=40example.net=2C?=@example.com"),
         "=?utf-8?q?a=0d=0aBcc=3a_c=40example.net?=@example.com",
+        *(f"{'a' * 65}@example.com", "a..b@example.com", ".a@example.com", "a.@example.com", "a@ex_ample.com"),
     ],
 )
 @ON_ONE_DATABASE

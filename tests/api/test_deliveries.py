@@ -282,7 +282,7 @@ async def test_100_of_1000_receivers_hang_and_the_others_do_not_wait(services: S
             await hanging.wait()
         return delivered(due[0])
 
-    worker = Worker(services, {"webhook": send}, calls=600)
+    worker = Worker(services, {"webhook": send}, calls=1_000)  # of which an owner has half
     for _ in range(200):
         await worker.run_round()
         await asyncio.sleep(0.02)
@@ -291,6 +291,75 @@ async def test_100_of_1000_receivers_hang_and_the_others_do_not_wait(services: S
     assert {count for number, count in calls.items() if number > 100} == {10}
     assert {count for number, count in calls.items() if number <= 100} == {4}, "at most four calls at a time"
     await worker.stop()
+
+
+async def of_owners(services: Services, counts: dict[int, int], each: int = 1) -> None:
+    """Load webhooks of owners, with a number of due deliveries for each; those of the first owners are due first."""
+    now, places = services.clock.now(), [owner for owner, count in counts.items() for _ in range(count)]
+    channel_rows = (
+        (owner, number, "webhook", f"https://{number}.example", str(number), "n", 0, 0)
+        for number, owner in enumerate(places, 1)
+    )
+    columns = "owner_id id kind target target_digest nonce created_at confirmed_at"
+    await bulk.load(services.storage, tables.channels, columns.split(), channel_rows)
+    due_rows = (
+        (owner, number * 100 + one, number, now, now - len(places) + number, "pending")
+        for number, owner in enumerate(places, 1)
+        for one in range(each)
+    )
+    columns = "owner_id id channel_id created_at next_at state"
+    await bulk.load(services.storage, tables.deliveries, columns.split(), due_rows)
+
+
+@pytest.mark.parametrize(
+    ("counts", "calls", "expected"),
+    [
+        ({1: 40}, 20, {1: 10}),
+        ({1: 40, 2: 40}, 20, {1: 10, 2: 5}),
+        ({1: 40, 2: 1}, 20, {1: 10, 2: 1}),
+        ({1: 3, 2: 40}, 20, {1: 3, 2: 9}),
+        ({1: 40, 2: 40}, 2, {1: 1, 2: 1}),
+        ({1: 40}, 1, {1: 1}),
+    ],
+    ids=str,
+)
+async def test_an_owner_has_as_many_calls_as_there_are_free_ones(
+    services: Services, counts: dict[int, int], calls: int, expected: dict[int, int]
+) -> None:
+    await of_owners(services, counts)
+    sending = Sending(delivered)
+    sending.release.clear()
+    worker = Worker(services, {"webhook": sending}, calls)
+    await worker.run_round()
+    await worker.run_round()
+    assert Counter(due.owner_id for due in await started(worker, sending)) == expected
+    sending.release.set()
+    for _ in range(100):
+        await round_of(worker)
+    assert Counter(due.owner_id for due in await started(worker, sending)) == counts, "all are sent in the end"
+
+
+async def started(worker: Worker, sending: Sending) -> list[Due]:
+    await asyncio.sleep(0)
+    return [due for [due] in sending.sent]
+
+
+async def test_an_owner_whose_calls_hang_leaves_room_for_others(services: Services) -> None:
+    """Four endpoints of each owner hang, with a backlog that is older and larger than a page."""
+    hangs = asyncio.Event()
+    await of_owners(services, {1: 300, 2: 1}, each=4)
+
+    async def send(_services: Services, due: list[Due], _ended: dict[int, Outcome]) -> Outcome:
+        if due[0].owner_id == 1:
+            await hangs.wait()
+        return delivered(due[0])
+
+    worker = Worker(services, {"webhook": send})
+    await worker.run_round()
+    assert Counter(call.owner_id for call in worker._calls.values()) == {1: 250, 2: 4}
+    await asyncio.gather(*(call for call, first in worker._calls.items() if first.owner_id == 2))
+    await worker.stop()
+    assert [row["state"] for row in await rows(services) if row["owner_id"] == 2] == ["delivered"] * 4
 
 
 async def test_two_workers_at_once_claim_nothing_twice(services: Services) -> None:
@@ -446,7 +515,8 @@ async def test_nothing_is_sent_for_a_suspended_owner_but_notices(services: Servi
         await users.update_user(session, 1, suspended_at=None)
         recovered = await channels.find(session, 1, number, ["webhook"])
         assert recovered is not None
-        assert await deliveries.add_since(session, recovered, 0, services.clock.now()) == 1
+        missed = await deliveries.missed(session, recovered, 0, 9)
+        assert await deliveries.add_missed(session, recovered, missed, 0, 9, services.clock.now()) == 1
     await round_of(worker)
     assert [due.channel.kind for (due,) in sending.sent] == ["notice", "webhook"]
 

@@ -41,7 +41,7 @@ class Names:
         self.addresses: list[str] = [PUBLIC]
         self.asked: list[str] = []
 
-    async def __call__(self, host: str, _port: int) -> list[str]:
+    async def __call__(self, _owner_id: int, host: str) -> list[str]:
         self.asked.append(host)
         return self.addresses
 

@@ -17,7 +17,7 @@ from profilesvc.domain import webhooks
 from profilesvc.domain.time import DAY, HOUR, FrozenClock
 from profilesvc.services.context import Services
 from profilesvc.storage import channels
-from support.receivers import Respond, close, drip, garbage, hang, receiving, responding
+from support.receivers import Respond, close, drip, dripping, garbage, hang, receiving, responding
 from support.tls import certificate
 from support.webhook_rounds import channel, deliver, deliveries_of, happen, only, only_channel
 
@@ -53,17 +53,35 @@ async def test_the_library_of_standard_webhooks_verifies_a_delivery(allowed: Ser
     assert attempt["response"] is None, "the body of a private address is not shown"
 
 
+_HEAD, _CHUNKED = b"HTTP/1.1 200 OK\r\n", b"Transfer-Encoding: chunked\r\n\r\n"
+_BROKEN = "the response was not valid HTTP, or the connection broke"
+_DRIPS = "the body of the response did not end within 5 seconds"
 MATRIX: list[tuple[str, Respond, str, int | None, str]] = [
     ("hangs", hang, "pending", None, "no response within 10 seconds"),
     ("one byte at a time", drip, "pending", None, "no response within 10 seconds"),
-    ("garbage", garbage, "pending", None, "the response was not valid HTTP, or the connection broke"),
-    ("closes", close, "pending", None, "the response was not valid HTTP, or the connection broke"),
+    ("garbage", garbage, "pending", None, _BROKEN),
+    ("closes", close, "pending", None, _BROKEN),
     ("500", responding(500), "pending", 500, "the receiver responded with 500"),
     ("404", responding(404), "pending", 404, "the receiver responded with 404"),
     ("410", responding(410), "failed", 410, "the receiver responded with 410"),
     ("redirect", responding(302, "Location: http://127.0.0.1:1/"), "pending", 302, "redirects are not followed"),
     ("204", responding(204, body=b""), "delivered", 204, "None"),
     ("10 MB", responding(200, body=b"x" * 10_000_000), "delivered", 200, "None"),
+    ("a body that drips", dripping(_HEAD + b"Content-Length: 99999\r\n\r\n", b"x"), "pending", 200, _DRIPS),
+    ("chunks without an end", dripping(_HEAD + _CHUNKED, b"1\r\nx\r\n"), "pending", 200, _DRIPS),
+    ("a body without a length", dripping(_HEAD + b"\r\n", b"x"), "pending", 200, _DRIPS),
+    (
+        "an error that drips",
+        dripping(b"HTTP/1.1 500 X\r\n\r\n", b"x"),
+        "pending",
+        500,
+        "the receiver responded with 500",
+    ),
+    ("64 KB and more", dripping(_HEAD + b"\r\n", b"x" * 16_384), "delivered", 200, "None"),
+    ("1xx without an end", dripping(b"", b"HTTP/1.1 103 X\r\n\r\n"), "pending", None, "no response within 10 seconds"),
+    ("many 1xx", dripping(b"", b"HTTP/1.1 103 X\r\n\r\n" * 999), "pending", None, _BROKEN),
+    ("headers without an end", dripping(_HEAD, b"X-A: b\r\n"), "pending", None, "no response within 10 seconds"),
+    ("large headers", dripping(_HEAD, b"X-A: " + b"b" * 16_384), "pending", None, _BROKEN),
 ]
 
 
@@ -80,6 +98,7 @@ async def test_A161_a_receiver_that_misbehaves(
     error: str,
 ) -> None:
     monkeypatch.setattr(transport, "SECONDS", 0.5)
+    monkeypatch.setattr(transport, "BODY_SECONDS", 0.5)
     async with receiving(respond) as receiver:
         await channel(allowed, receiver.url)
         await happen(allowed)
@@ -141,7 +160,7 @@ async def test_a_certificate_must_be_valid_for_the_name(allowed: Services, tmp_p
     server.load_cert_chain(file)
     trusting = ssl.create_default_context(cafile=str(file))
 
-    async def resolve(_host: str, _port: int) -> list[str]:
+    async def resolve(_owner_id: int, _host: str) -> list[str]:
         return ["127.0.0.1"]
 
     async with receiving(responding(200), server) as receiver:
@@ -167,7 +186,7 @@ async def test_A160_a_name_that_changes_its_address_is_refused_at_the_next_attem
     asked: list[str] = []
     addresses = [[PUBLIC], ["127.0.0.1"], [PUBLIC, "10.0.0.1"], ["::ffff:127.0.0.1"], []]
 
-    async def resolve(host: str, _port: int) -> list[str]:
+    async def resolve(_owner_id: int, host: str) -> list[str]:
         asked.append(host)
         return addresses[len(asked) - 1]
 

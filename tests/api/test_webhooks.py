@@ -15,6 +15,7 @@ from profilesvc.domain.time import DAY, FrozenClock, iso
 from profilesvc.services import events
 from profilesvc.services.context import Services
 from profilesvc.storage import channels
+from profilesvc.storage import deliveries as stored_deliveries
 from support.api import BOB, Site, assert_error, assert_ok
 from support.webhook_urls import PRIVATE, REFUSED
 
@@ -46,7 +47,7 @@ async def test_A153_A154_a_url_is_refused_with_its_rule(alice: httpx.AsyncClient
 @pytest.mark.in_process("the resolver of the test")
 @pytest.mark.parametrize("database", ["sqlite"])
 async def test_A155_a_name_that_leads_to_a_private_address_is_refused(alice: httpx.AsyncClient, change: Change) -> None:
-    async def resolve(host: str, _port: int) -> list[str]:
+    async def resolve(_owner_id: int, host: str) -> list[str]:
         return {"good.example": ["8.8.8.8", "2606:4700::1111"], "mixed.example": ["8.8.8.8", "10.0.0.1"]}[host]
 
     change(resolver=resolve)
@@ -149,6 +150,32 @@ async def test_a_disabled_webhook_is_enabled_and_recovers(
     assert assert_ok(await alice.post(f"{path}/recover", json={"since": since}))["queued"] == 0
     [queued] = assert_ok(await alice.get(f"{path}/deliveries"))["deliveries"]
     assert (queued["state"], queued["event"]["type"], queued["attempts"]) == ("pending", "key.created", [])
+
+
+@pytest.mark.in_process("counts transactions")
+async def test_recover_queues_a_bounded_number_in_pieces(
+    alice: httpx.AsyncClient, clock: FrozenClock, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("profilesvc.services.deliveries.MOST_RECOVERED", 12)
+    monkeypatch.setattr("profilesvc.services.deliveries._PIECE", 5)
+    pieces, add_missed = list[int](), stored_deliveries.add_missed
+
+    async def counted(*parts: Any) -> int:
+        pieces.append(await add_missed(*parts))
+        return pieces[-1]
+
+    monkeypatch.setattr(stored_deliveries, "add_missed", counted)
+    made = await create(alice)
+    path, since = f"{WEBHOOKS}/{made['id']}", iso(clock.now())
+    assert_ok(await alice.patch(path, json={"enabled": False}))
+    warned = QuotaWarning(used=8, limit=10, month="2026-01")
+    async with services.storage.write() as session:
+        events.publish(services, session, 1, *[events.new("quota.warning", warned) for _ in range(20)])
+    assert_ok(await alice.patch(path, json={"enabled": True}))
+    queued = [assert_ok(await alice.post(f"{path}/recover", json={"since": since}))["queued"] for _ in range(3)]
+    assert (queued, pieces) == ([12, 8, 0], [5, 5, 2, 5, 3])
+    listed = assert_ok(await alice.get(f"{path}/deliveries", params={"limit": "50"}))["deliveries"]
+    assert [each["event"]["id"] for each in listed] == [f"evt_1_{number}" for number in range(20, 0, -1)]
 
 
 @pytest.mark.in_process("leaves a transaction open")

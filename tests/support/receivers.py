@@ -61,6 +61,19 @@ async def drip(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         await asyncio.sleep(0.05)
 
 
+def dripping(first: bytes, then: bytes) -> Respond:
+    """Send the first bytes at once, and then others every 20 ms until the connection ends."""
+
+    async def respond(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(first)
+        while not writer.is_closing():
+            writer.write(then)
+            await writer.drain()
+            await asyncio.sleep(0.02)
+
+    return respond
+
+
 async def garbage(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Respond in no protocol."""
     writer.write(b"SSH-2.0-OpenSSH\r\n\r\n")

@@ -32,7 +32,7 @@ def post(loop: Loop, respond: Respond, times: int = 1) -> list[Response]:
         async with receiving(respond) as receiver:
             target = parse_target(receiver.url, allow_private=True)
             try:
-                return [await made.post(target, {"X-A": "b"}, b"{}") for _ in range(times)]
+                return [await made.post(1, target, {"X-A": "b"}, b"{}") for _ in range(times)]
             finally:
                 await made.aclose()
 

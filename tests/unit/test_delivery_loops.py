@@ -31,7 +31,7 @@ def test_two_requests_are_sent_on_one_connection(
             url = f"{'https' if tls else 'http'}://127.0.0.1:{receiver.port}/"
             target = parse_target(url, allow_private=True)
             for _ in range(2):
-                response = await transport.post(target, {"webhook-id": "evt_1_1"}, b"{}")
+                response = await transport.post(1, target, {"webhook-id": "evt_1_1"}, b"{}")
                 assert response.status == 200
             assert [request.headers["webhook-id"] for request in receiver.got] == ["evt_1_1"] * 2
             await transport.aclose()

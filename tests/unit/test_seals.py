@@ -1,4 +1,4 @@
-"""Sealed strings: page tokens, form tokens and the sign-in cookie."""
+"""Sealed strings: page tokens, cursors, form tokens and the sign-in cookie."""
 
 import hashlib
 import string
@@ -8,7 +8,7 @@ from itsdangerous import Signer
 
 from profilesvc.domain.signing_keys import KeyDates
 from profilesvc.tokens.keys import HmacKey, generate_hmac
-from profilesvc.tokens.seals import Seal
+from profilesvc.tokens.seals import Cipher, Seal
 from profilesvc.tokens.signer import Keyring
 
 NOW = 1_767_323_045_678
@@ -65,3 +65,24 @@ def test_no_other_key_unseals() -> None:
     for guess in (b"", b"\0" * 32, key.kid.encode(), key.secret, b"page"):
         forger = Signer(guess, salt="page", key_derivation="hmac", digest_method=hashlib.sha256)
         assert Seal(ring(key), "page", NOW).unseal(forger.sign("YQ").decode()) is None
+
+
+@pytest.mark.parametrize("content", ["1", "1767323045678-0000011101", "é.\n", "x" * 300])
+def test_every_process_with_the_key_decrypts(content: str) -> None:
+    older, newer = generate_hmac(), generate_hmac()
+    encrypted = Cipher(ring(older), "cursor", NOW).encrypt(content)
+    assert set(encrypted) <= set(ALPHABET)
+    for keys in ([older], [older, newer], [newer, older]):
+        assert Cipher(ring(*keys), "cursor", NOW).decrypt(encrypted) == content
+    assert Cipher(ring(newer), "cursor", NOW).decrypt(encrypted) is None
+    assert Cipher(ring(older), "other", NOW).decrypt(encrypted) is None
+
+
+def test_equal_strings_are_equal_encrypted_and_any_change_is_rejected() -> None:
+    cipher = Cipher(ring(generate_hmac()), "cursor", NOW)
+    good = cipher.encrypt("0000000000000011101")
+    assert cipher.encrypt("0000000000000011101") == good
+    assert "11101" not in good
+    changed = {good[:n] + letter + good[n + 1 :] for n in range(len(good)) for letter in f"{ALPHABET}.= \n+/é"}
+    changed |= {good[:n] for n in range(len(good))} | {f"{good}A", f"{good}=", f" {good}"}
+    assert [text for text in changed - {good} if cipher.decrypt(text) is not None] == []

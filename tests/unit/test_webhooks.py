@@ -80,11 +80,54 @@ def test_a_chat_cannot_be_made_to_mention_or_format() -> None:
     title = "A sync of <!here> *failed*"
     data = {"location_id": "<!channel> & `x`", "error": "@everyone"}
     document = {"id": "evt_1_1", "type": "sync.failed", "created_at": "2026-01-02T03:04:05.678Z", "data": data}
-    assert message("slack", title, document)["text"].startswith("*A sync of &lt;!here&gt; ")
-    assert "&lt;!channel&gt; &amp;" in message("slack", title, document)["text"]
+    slack = message("slack", title, document)
+    assert (slack["mrkdwn"], slack["unfurl_links"]) == (False, False)
+    assert slack["text"].startswith("A sync of &lt;!here&gt; *failed*\n")
+    assert "&lt;!channel&gt; &amp;" in slack["text"]
     discord = message("discord", title, document)
-    assert discord["allowed_mentions"] == {"parse": []}
-    assert discord["content"].startswith(r"A sync of \<!here\> \*failed\*")
+    assert (discord["allowed_mentions"], discord["flags"]) == ({"parse": []}, 4)
+    assert discord["content"].startswith(r"A sync of \<\!here\> \*failed\*")
+    assert "Location: `<!channel> & x`\n" in discord["content"]
+
+
+HOSTILE = {
+    "[pay here](https://evil.example)": r"\[pay here\](https://evil.example)",
+    "![x](https://evil.example/x.png)": r"\!\[x\](https://evil.example/x.png)",
+    "*a* _b_ ~c~ `d`": r"\*a\* \_b\_ \~c\~ \`d\`",
+    "{{DATE(2026-01-02T03:04:05Z, SHORT)}}": r"\{\{DATE(2026-01-02T03:04:05Z, SHORT)\}\}",
+    "- item": r"\- item",
+    "+ item": r"\+ item",
+    "12. item": r"12\. item",
+    "1) item": r"1\) item",
+    "2026-01-02": "2026-01-02",
+    "# heading": r"\# heading",
+    "> quote": r"\> quote",
+    "<at>all</at> &lt;b&gt;": r"\<at\>all\</at\> \&lt;b\&gt;",
+    "a\nTime: 1999\r\n\u2028- b": "a Time: 1999 - b",
+    "back\\slash": r"back\\slash",
+    "|a|b|": r"\|a\|b\|",
+}
+
+
+@pytest.mark.parametrize("field", ["location_id", "client_id", "error", "title", "id", "created_at"])
+@pytest.mark.parametrize("text", HOSTILE, ids=repr)
+def test_every_text_of_a_card_is_shown_as_it_is(text: str, field: str) -> None:
+    names = {"location_id": "Location", "client_id": "API key", "error": "Error", "id": "Event", "created_at": "Time"}
+    document = {"id": "evt_1_1", "created_at": "2026-01-02T03:04:05.678Z", "data": {field: text}}
+    if field in document:
+        document[field] = text
+    card = message("teams", text if field == "title" else "A title", document)["attachments"][0]["content"]["body"]
+    shown = {fact["title"]: fact["value"] for fact in card[1]["facts"]} | {"title": card[0]["text"]}
+    assert shown[names.get(field, field)] == HOSTILE[text]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=repr)
+@pytest.mark.parametrize("kind", ["slack", "discord"])
+def test_a_text_cannot_look_like_another_line(kind: str, text: str) -> None:
+    document = {"id": "evt_1_1", "created_at": "2026-01-02T03:04:05.678Z", "data": {"error": text}}
+    sent = message(kind, text, document)
+    lines = sent["text" if kind == "slack" else "content"].splitlines()
+    assert [line.partition(":")[0] for line in lines[1:]] == ["Error", "Event", "Time"]
 
 
 @pytest.mark.slow

@@ -95,7 +95,7 @@ class AlertCreate(AlertSettings):
     """A new address for alerts."""
 
     address: Annotated[
-        Annotated[EmailStr, Field(max_length=320), STORABLE] | None,
+        Annotated[EmailStr, Field(max_length=254), STORABLE] | None,
         Field(description="Null: the address of your login. Another address has to confirm itself by a link."),
     ] = None
 

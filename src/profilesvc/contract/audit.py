@@ -1,10 +1,10 @@
 """The audit trail on the wire, an addition of this service."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from profilesvc.contract.common import Data, PageLimit, Query, UtcTime
+from profilesvc.contract.common import Cursor, Data, PageLimit, Query, UtcTime
 from profilesvc.contract.json import JsonObject
 
 Event = Literal[
@@ -50,10 +50,7 @@ class AuditQuery(Query):
     """The page of the trail."""
 
     limit: PageLimit = 50
-    before: Annotated[
-        str | None,
-        Field(pattern=r"^[0-9]{1,15}-[0-9]{1,18}$", description="`next_before` of the previous page."),
-    ] = None
+    before: Cursor | None = None
 
 
 class AuditEntry(Data):

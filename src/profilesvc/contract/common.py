@@ -109,6 +109,7 @@ PageLimit = Annotated[
     reduced_to(MAX_LIMIT),
     Field(description=f"At most {MAX_LIMIT}; a larger value is reduced to {MAX_LIMIT}."),
 ]
+Cursor = Annotated[str, Field(max_length=200, description="`next_before` of the previous page.")]
 UtcTime = Annotated[
     str, WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-01-02T03:04:05.678Z"]})
 ]

@@ -8,6 +8,7 @@ from profilesvc.contract.common import (
     MAX_LIMIT,
     STORABLE,
     Body,
+    Cursor,
     Data,
     DeactivationReason,
     Id,
@@ -176,10 +177,7 @@ class KeyListQuery(Query):
             "`include_revoked` all your keys are returned in one response. An addition of this service."
         ),
     ] = None
-    before: Annotated[
-        str | None,
-        Field(pattern=r"^[0-9]{1,18}$", description="`next_before` of the previous page. An addition."),
-    ] = None
+    before: Cursor | None = None
 
 
 class BusinessEntry(Data):

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from profilesvc.contract.common import STORABLE, Body, Data, PageLimit, Query, Text, UtcTime
+from profilesvc.contract.common import STORABLE, Body, Cursor, Data, PageLimit, Query, Text, UtcTime
 from profilesvc.contract.events import EventType, PublishedEvent
 
 SECRET_WARNING = "Store the secret now: it is never shown again."  # noqa: S105  a sentence
@@ -123,9 +123,7 @@ class DeliveryListQuery(Query):
     """The page of the list."""
 
     limit: PageLimit = 20
-    before: Annotated[
-        str | None, Field(pattern=r"^[0-9]{1,18}$", description="`next_before` of the previous page.")
-    ] = None
+    before: Cursor | None = None
 
 
 class DeliveryList(Data):
@@ -148,8 +146,14 @@ class WebhookRecover(Body):
     ]
 
 
+MOST_RECOVERED = 10_000
+
+
 class WebhookRecovered(Data):
-    """How many events were queued. Those that were delivered, or are on their way, are left out."""
+    """How many events were queued, at most 10,000. Those that were delivered, or are on their way, are left out.
+
+    If it is 10,000, repeat the request for the others.
+    """
 
     id: int
     queued: int

@@ -7,7 +7,7 @@ from profilesvc.dashboard import pages, problems
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.delivery import requests
 from profilesvc.domain.errors import ServiceError
-from profilesvc.services import webhooks
+from profilesvc.services import deliveries, webhooks
 
 _DELIVERY = "/webhooks/<webhook_id>/deliveries/<delivery_id>"
 
@@ -28,7 +28,7 @@ async def live(visit: Visit, webhook_id: str, delivery_id: str) -> Response:
 @view(blueprint, f"{_DELIVERY}/resend", "POST")
 async def resend(visit: Visit, webhook_id: str, delivery_id: str) -> Response:
     try:
-        queued = await webhooks.resend(visit.services, visit.caller, webhook_id, delivery_id)
+        queued = await deliveries.resend(visit.services, visit.caller, webhook_id, delivery_id)
     except ServiceError as error:
         shown = await _shown(visit, webhook_id, delivery_id)
         return pages.page("delivery.html", problems=problems.of(error), **shown)
@@ -37,7 +37,7 @@ async def resend(visit: Visit, webhook_id: str, delivery_id: str) -> Response:
 
 async def _shown(visit: Visit, webhook_id: str, delivery_id: str) -> JsonObject:
     webhook = await webhooks.get(visit.services, visit.caller, webhook_id)
-    delivery = await webhooks.get_delivery(visit.services, visit.caller, webhook_id, delivery_id)
+    delivery = await deliveries.get_delivery(visit.services, visit.caller, webhook_id, delivery_id)
     return {
         "visit": visit,
         "webhook": webhook,

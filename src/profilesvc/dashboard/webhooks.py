@@ -7,6 +7,7 @@ from profilesvc.api.html_forms import TEXTS
 from profilesvc.api.parsing import checked
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.webhooks import (
+    MOST_RECOVERED,
     DeliveryListQuery,
     WebhookChange,
     WebhookCreate,
@@ -18,7 +19,7 @@ from profilesvc.dashboard.edits import Edit
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, iso, parse_iso
-from profilesvc.services import webhooks
+from profilesvc.services import deliveries, webhooks
 
 _SIZE = 25
 _MINUTES = len("2026-01-05T09:00")
@@ -81,7 +82,7 @@ async def switch(visit: Visit, webhook_id: str) -> Response:
 @view(blueprint, "/webhooks/<webhook_id>/test", "POST")
 async def test(visit: Visit, webhook_id: str) -> Response:
     try:
-        queued = await webhooks.test(visit.services, visit.caller, webhook_id)
+        queued = await deliveries.test(visit.services, visit.caller, webhook_id)
     except ServiceError as error:
         return await _one(visit, webhook_id, error=error)
     return pages.redirect(f"{pages.PATH}/webhooks/{webhook_id}/deliveries/{queued.id}", "test-queued")
@@ -93,7 +94,7 @@ async def recover(visit: Visit, webhook_id: str) -> Response:
     since = (await request.form).get("since", "")
     try:
         body = checked(WebhookRecover, {"since": f"{since}{':00' * (len(since) == _MINUTES)}Z"}, "body")
-        recovered = await webhooks.recover(visit.services, visit.caller, webhook_id, body)
+        recovered = await deliveries.recover(visit.services, visit.caller, webhook_id, body)
     except ServiceError as error:
         return await _one(visit, webhook_id, error=error, prefix="recover-", since=since)
     return pages.redirect(f"{pages.PATH}/webhooks/{webhook_id}?done=recovered&queued={recovered.queued}")
@@ -170,6 +171,7 @@ async def _one(
         since=since or iso(missed_since)[:_MINUTES],
         done=request.args.get("done", ""),
         queued=request.args.get("queued", 0, type=int),
+        most_recovered=MOST_RECOVERED,
         problems=problems.of(error, prefix),
         **await _deliveries(visit, entry),
     )
@@ -179,7 +181,7 @@ async def _deliveries(visit: Visit, entry: WebhookEntry) -> JsonObject:
     """Return a page of deliveries by the state and the position in the query."""
     state = next((name for name in channel_words.DELIVERY_STATES if name == request.args.get("state")), None)
     query = checked(DeliveryListQuery, {"limit": str(_SIZE), "before": request.args.get("before") or None}, "query")
-    listed = await webhooks.list_deliveries(visit.services, visit.caller, str(entry.id), query, state=state)
+    listed = await deliveries.list_deliveries(visit.services, visit.caller, str(entry.id), query, state=state)
     return {
         "deliveries": listed.deliveries,
         "older": listed.next_before,

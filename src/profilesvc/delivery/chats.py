@@ -5,25 +5,28 @@ import re
 from profilesvc.contract.json import JsonObject
 
 _LONGEST = 1_500  # characters; Discord accepts 2,000
-_MARKUP = re.compile(r"([\\`*_~|<>\[\]])")
+_MARKUP = re.compile(r"([\\`*_~|<>\[\]{}&#!])")  # braces, because cards replace {{DATE(…)}}
+_LIST_ITEM = re.compile(r"\A(\d*)([-+.)])(?=\s|\Z)")
+_NO_PREVIEW = 4  # of the links in a message, Discord's flag SUPPRESS_EMBEDS
 
 
 def message(kind: str, title: str, document: JsonObject) -> JsonObject:
-    """Return the body of a chat's incoming webhook for an event."""
-    facts = _facts(document)
+    """Return the body of a chat's incoming webhook for an event. No text of the event formats, mentions or links."""
+    title, facts = _line(title), _facts(document)
     if kind == "slack":
-        lines = [f"*{_slack(title)}*", *(f"{name}: {_slack(value)}" for name, value in facts)]
-        return {"text": "\n".join(lines)[:_LONGEST]}
+        lines = [title, *(f"{name}: {value}" for name, value in facts)]
+        # Slack has no escape for its Markdown, so it is switched off.
+        return {"text": _slack("\n".join(lines)[:_LONGEST]), "mrkdwn": False, "unfurl_links": False}
     if kind == "discord":
         lines = [_plain(title), *(f"{name}: `{value.replace('`', '')}`" for name, value in facts)]
-        return {"content": "\n".join(lines)[:_LONGEST], "allowed_mentions": {"parse": []}}
+        return {"content": "\n".join(lines)[:_LONGEST], "allowed_mentions": {"parse": []}, "flags": _NO_PREVIEW}
     card = {
         "type": "AdaptiveCard",
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "version": "1.4",
         "body": [
             {"type": "TextBlock", "text": _plain(title), "weight": "bolder", "wrap": True},
-            {"type": "FactSet", "facts": [{"title": name, "value": value} for name, value in facts]},
+            {"type": "FactSet", "facts": [{"title": name, "value": _plain(value)} for name, value in facts]},
         ],
     }
     attachment = {"contentType": "application/vnd.microsoft.card.adaptive", "contentUrl": None, "content": card}
@@ -42,7 +45,12 @@ def _facts(document: JsonObject) -> list[tuple[str, str]]:
         ("Event", document["id"]),
         ("Time", document["created_at"]),
     ]
-    return [(name, str(value)) for name, value in facts if value]
+    return [(name, _line(value)) for name, value in facts if value]
+
+
+def _line(text: object) -> str:
+    """Return text in one line, so that it cannot look like another fact."""
+    return " ".join(str(text).split())
 
 
 def _slack(text: str) -> str:
@@ -50,5 +58,5 @@ def _slack(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return text for Markdown that shows it as it is."""
-    return _MARKUP.sub(r"\\\1", text)
+    """Return a line for Markdown that shows it as it is."""
+    return _LIST_ITEM.sub(r"\1\\\2", _MARKUP.sub(r"\\\1", text))

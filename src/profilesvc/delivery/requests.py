@@ -48,7 +48,8 @@ async def of_delivery(services: Services, caller: Caller, webhook_id: int, entry
         subjects = await events.subjects(session, caller.owner_id, numbers)
     at = parse_iso(entry.attempts[-1].at)
     subject = next(iter(subjects.values()), Subject())
-    headers, body = request_of(services, Due(caller.owner_id, entry.id, channel, entry.event, at, 0, subject))
+    due = Due(caller.owner_id, entry.id, channel, entry.event, parse_iso(entry.created_at), at, 0, subject)
+    headers, body = request_of(services, due)
     is_signed = channel.kind == "webhook" and _is_of_this_secret(channel, at)
     if not is_signed:
         headers.pop(_SIGNATURE, None)

@@ -13,6 +13,8 @@ from profilesvc.storage.events import Subject
 class Due(NamedTuple):
     """A delivery to send now. `event` is None for a test; `tries` counts the attempts before this one.
 
+    `created_at` is the instant at which the delivery was queued.
+
     `subject` names what the event is about, for a channel that a person reads.
     """
 
@@ -20,6 +22,7 @@ class Due(NamedTuple):
     id: int
     channel: Channel
     event: PublishedEvent | None
+    created_at: int
     now: int
     tries: int
     subject: Subject = Subject()

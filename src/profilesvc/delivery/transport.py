@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from profilesvc.delivery.connection import Broken, Connect, Connection, connect
 from profilesvc.domain.addresses import Target, is_public
-from profilesvc.services.resolving import Resolver, resolve
+from profilesvc.services.resolving import Lookups, Resolver
 
-SECONDS = 10.0
+SECONDS = 10.0  # until the head of the response
+BODY_SECONDS = 5.0
 _CONNECT_SECONDS = 4.0  # to one of several addresses
 _KEPT_BYTES = 1024
 _IDLE_SECONDS = 30.0
@@ -28,11 +29,15 @@ class Unreachable(Exception):
 
 
 class Response(NamedTuple):
-    """The status, Retry-After and the start of the body; no body if the address is private."""
+    """The status, Retry-After and the start of the body; no body if the address is private.
+
+    `drips` is True if the body did not end in time, although less than `MAX_READ` had arrived.
+    """
 
     status: int
     retry_after: str | None
     text: str | None
+    drips: bool = False
 
 
 class Transport:
@@ -42,11 +47,11 @@ class Transport:
         self,
         *,
         allow_private: bool = False,
-        resolver: Resolver = resolve,
+        resolver: Resolver | None = None,
         ssl_context: ssl.SSLContext | None = None,
         connect: Connect = connect,
     ) -> None:
-        self._resolve, self._allow_private, self._connect = resolver, allow_private, connect
+        self._resolve, self._allow_private, self._connect = resolver or Lookups(), allow_private, connect
         self._ssl_context = ssl_context
         self._idle: dict[Connection, _Key] = {}  # the one that was used last is the last
         self._idle_of: dict[_Key, list[Connection]] = {}
@@ -55,27 +60,23 @@ class Transport:
     def _tls(self) -> ssl.SSLContext:
         return self._ssl_context or ssl.create_default_context()
 
-    async def post(self, target: Target, headers: dict[str, str], body: bytes) -> Response:
-        """Send a request and return the response if its head arrives in time.
+    async def post(self, owner_id: int, target: Target, headers: dict[str, str], body: bytes) -> Response:
+        """Send a request, and return the response with as much of its body as arrives in time.
 
         Raises:
             Unreachable: There was no response.
         """
-        deadline = asyncio.get_running_loop().time() + SECONDS
         connection = self._kept(target)
         try:
-            async with asyncio.timeout_at(deadline):
-                connection = connection or await self._opened(target)
+            async with asyncio.timeout(SECONDS):
+                connection = connection or await self._opened(owner_id, target)
                 await connection.head(_request(target, headers, body))
         except TimeoutError:
             raise Unreachable("no response within 10 seconds") from None
         except Broken:
             raise Unreachable("the response was not valid HTTP, or the connection broke") from None
         else:
-            with contextlib.suppress(TimeoutError):  # the status has arrived and counts
-                async with asyncio.timeout_at(deadline):
-                    await connection.body()
-            return _response(connection)
+            return _response(connection, drips=await _drips(connection))
         finally:
             if connection is not None:
                 await self._keep_or_close(target, connection)
@@ -92,9 +93,9 @@ class Transport:
             connection.abort()
         return None
 
-    async def _opened(self, target: Target) -> Connection:
+    async def _opened(self, owner_id: int, target: Target) -> Connection:
         """Resolve the name, check all its addresses, and connect to the first that accepts."""
-        addresses = await self._addresses(target)
+        addresses = await self._addresses(owner_id, target)
         tls = self._tls if target.scheme == "https" else None
         for address in addresses[:-1]:
             with contextlib.suppress(OSError):
@@ -109,9 +110,9 @@ class Transport:
         except OSError:
             raise Unreachable("the connection was refused, or there is no route") from None
 
-    async def _addresses(self, target: Target) -> list[str]:
+    async def _addresses(self, owner_id: int, target: Target) -> list[str]:
         try:
-            addresses = await self._resolve(target.host, target.port)
+            addresses = await self._resolve(owner_id, target.host)
         except OSError:
             addresses = []
         if not addresses:
@@ -159,8 +160,18 @@ def _request(target: Target, headers: dict[str, str], body: bytes) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode("ascii") + body
 
 
-def _response(connection: Connection) -> Response:
+async def _drips(connection: Connection) -> bool:
+    """Wait for the body, and return whether it did not end in time."""
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            await connection.body()
+    except TimeoutError:
+        return True
+    return False
+
+
+def _response(connection: Connection, *, drips: bool) -> Response:
     text = None
     if is_public(connection.address):
         text = connection.content[:_KEPT_BYTES].decode("utf-8", "replace").replace("\x00", "\ufffd")
-    return Response(connection.status, connection.headers.get("retry-after"), text)
+    return Response(connection.status, connection.headers.get("retry-after"), text, drips)

@@ -19,6 +19,7 @@ from profilesvc.services.context import Services
 
 _SLOW_DOWN = (429, 503)
 _GONE = {"webhook": (410,), "slack": (404, 410), "teams": (404, 410), "discord": (404, 410)}
+_DRIPS = "the body of the response did not end within 5 seconds"
 _USER_AGENT = f"profilesvc/{__version__} (+https://www.standardwebhooks.com)"
 
 
@@ -37,11 +38,12 @@ class WebhookSender:
         started = time.monotonic()
         try:
             target = _target(one.channel.target, allow_private=services.settings.webhooks.allow_private)
-            response = await self._transport.post(target, *request_of(services, one))
+            response = await self._transport.post(one.owner_id, target, *request_of(services, one))
         except (Unreachable, ValueError) as error:
             return Retry(Attempt(one.now, None, str(error), _since(started)))
-        attempt = Attempt(one.now, response.status, _problem(response.status), _since(started), response.text)
-        if 200 <= response.status < 300:
+        problem = _problem(response.status) or (_DRIPS if response.drips else None)
+        attempt = Attempt(one.now, response.status, problem, _since(started), response.text)
+        if problem is None:
             return Delivered(attempt)
         if response.status in _GONE[one.channel.kind]:
             return Failed(attempt, disable="gone")
@@ -68,7 +70,7 @@ def request_of(services: Services, due: Due) -> tuple[dict[str, str], bytes]:
 
 
 def document_of(due: Due) -> JsonObject:
-    """Return the event as JSON, or that of a test."""
+    """Return the event as JSON, or that of a test; the same one for each attempt, because its id is the same."""
     event = due.event
     if event is not None:
         owner = {"id": event.owner.id}
@@ -76,7 +78,7 @@ def document_of(due: Due) -> JsonObject:
     return {
         "id": f"test_{due.owner_id}_{due.id}",
         "type": "webhook.test",
-        "created_at": iso(due.now),
+        "created_at": iso(due.created_at),
         "owner": {"id": due.owner_id},
         "data": {},
     }

@@ -48,34 +48,42 @@ _CHANCE_BYTES = 3  # a length of its own, so that seeded tests make the same sec
 
 
 class Worker:
-    """The deliveries of one process. `calls` is how many it sends at a time."""
+    """The deliveries of one process. `calls` is how many it sends at a time.
+
+    An owner may have as many calls as are free. So one owner has half of them at most, several busy owners come to
+    equal shares, and some calls are free for an owner who has none (D-131).
+    """
 
     def __init__(self, services: Services, senders: Mapping[str, Sender], calls: int = 500) -> None:
         self._services, self._senders, self._limit = services, senders, calls
-        self._calls: dict[asyncio.Task[None], int] = {}
+        self._calls: dict[asyncio.Task[None], Claimed] = {}  # the first delivery of each
         self._recording = set[asyncio.Task[None] | None]()  # the calls that have ended and are recorded
         self._finished = Batches(services.storage, deliveries.finishing)
         self._crowded: set[int] = set()  # channels that have more due deliveries than room
+        self._served: set[int] = set()  # owners that have their share of the calls, and perhaps more due deliveries
 
     async def run_round(self) -> int:
         """Start the calls that are due now, and return how many deliveries they have."""
         services, started = self._services, 0
         now = services.clock.now()
-        self._crowded = {channel for channel, count in Counter(self._calls.values()).items() if count >= CALLS}
+        of_channels = Counter(each.channel.id for each in self._calls.values())
+        self._crowded, self._served = {channel for channel, count in of_channels.items() if count >= CALLS}, set()
         while (room := self._limit - len(self._calls)) > 0:
             services.storage.renew()
-            limit = min(room, _PAGE)
+            limit, of_owners = min(room, _PAGE), Counter(each.owner_id for each in self._calls.values())
+            self._served |= {owner for owner, count in of_owners.items() if count >= room}
             async with services.storage.read() as session:
-                rows = await deliveries.due(session, now, self._crowded, limit)
+                rows = await deliveries.due(session, now, self._served, self._crowded, limit)
             if not rows:
                 break
-            claimed = await self._claim(rows, now)
+            chosen = _shared(rows, of_owners, room)
+            claimed = await self._claim(chosen, now)
             started += len(claimed)
             numbers = {each.id for each in claimed}
-            self._crowded |= {row.channel_id for row in rows if row.id not in numbers}
+            self._crowded |= {row.channel_id for row in chosen if row.id not in numbers}
             for batch in _batches(claimed):
                 self._start(batch, now)
-            if len(rows) < limit:
+            if len(rows) < limit and len(rows) == len(chosen):
                 break
         return started
 
@@ -85,12 +93,14 @@ class Worker:
 
     def _start(self, batch: list[Claimed], now: int) -> None:
         task = asyncio.get_running_loop().create_task(self._deliver(batch, now))
-        self._calls[task] = batch[0].channel.id
+        self._calls[task] = batch[0]
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._recording.discard(task)
-        if self._calls.pop(task) in self._crowded or len(self._calls) + 1 >= self._limit:
+        call = self._calls.pop(task)
+        is_awaited = call.channel.id in self._crowded or call.owner_id in self._served
+        if is_awaited or len(self._calls) + 1 >= self._limit:
             self._services.due.set()
 
     async def settle(self) -> None:
@@ -147,7 +157,10 @@ class Worker:
             async with self._services.storage.read() as session:
                 subjects = await stored_events.subjects(session, channel.owner_id, numbers)
         found = [(each, subjects.get(each.event_id or 0, Subject())) for each in batch]
-        return [Due(each.owner_id, each.id, channel, _event(each), now, each.tries, subject) for each, subject in found]
+        return [
+            Due(each.owner_id, each.id, channel, _event(each), each.created_at, now, each.tries, subject)
+            for each, subject in found
+        ]
 
     async def _record(self, batch: list[Claimed], outcome: Outcome) -> None:
         now = self._services.clock.now()
@@ -195,6 +208,16 @@ def _finish(claimed: Claimed, outcome: Outcome, now: int, chance: float, *, fina
             state, next_at = "pending", max(now + wait, min(outcome.not_before, now + webhooks.MAX_WAIT))
     finished_at = None if state == "pending" else now
     return Finished(claimed.owner_id, claimed.id, claimed.claimed_until, state, next_at, tries, attempts, finished_at)
+
+
+def _shared(rows: list[DueRow], of_owners: Counter[int], room: int) -> list[DueRow]:
+    """Return the deliveries that their owners may have, who have some calls already, while `room` calls are free."""
+    chosen = list[DueRow]()
+    for row in rows:
+        if of_owners[row.owner_id] < room - len(chosen):
+            of_owners[row.owner_id] += 1
+            chosen.append(row)
+    return chosen
 
 
 def _batches(claimed: list[Claimed]) -> list[list[Claimed]]:

@@ -38,7 +38,7 @@ BASE_URL = "https://profiles.example"
 _LOGGERS = ("profilesvc", "uvicorn", "quart", "asyncio", "alembic", "sqlalchemy")
 
 
-async def _no_names(host: str, _port: int) -> list[str]:
+async def _no_names(_owner_id: int, host: str) -> list[str]:
     """A resolver that knows addresses only: no output depends on the name server of the reader."""
     if host.strip("0123456789.") and ":" not in host:
         raise OSError

@@ -84,7 +84,7 @@ class Limiter:
         await self._take("links-per-address", f"{user_id}:{address}", self._limits.links_per_address)
 
     async def call(self, user_id: int) -> None:
-        """Count a call to a webhook that a user requests."""
+        """Count a call to a webhook, or a lookup of its host, that a user requests."""
         await self._take("calls-per-user", str(user_id), self._limits.calls_per_user)
 
     async def aclose(self) -> None:

@@ -15,6 +15,7 @@ from profilesvc.domain.audit import Wanted
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request, ip_prefix
 from profilesvc.domain.time import DAY, HOUR, MINUTE, iso
+from profilesvc.services import page_tokens
 from profilesvc.storage import audit, keys
 from profilesvc.storage.audit import CountedRow, EventRow, StoredEvent
 from profilesvc.storage.keys import KeyState
@@ -22,6 +23,7 @@ from profilesvc.storage.keys import KeyState
 if TYPE_CHECKING:  # `services.context` imports this module
     from profilesvc.services.context import Caller, Services
 
+_LIST = "audit"  # in cursors
 KEPT = 400 * DAY
 _COLLECT_SECONDS = 1.0
 _KEPT_UNWRITTEN = MINUTE  # then it is dropped: a row may be at fault, and not the database
@@ -246,13 +248,17 @@ async def _found(
 ) -> tuple[list[AuditEntry], str | None]:
     place = None
     if before is not None:
-        at, _, event_id = before.partition("-")
-        place = int(at), int(event_id)
+        at, event_id = page_tokens.position(services, filters.get("owner_id"), _LIST, before)
+        place = at, event_id
     async with services.storage.read() as session:
         rows = await audit.page(session, filters, place, limit + 1, wanted)
     shown = rows[:limit]
-    next_before = f"{shown[-1].at}-{shown[-1].id}" if len(rows) > limit else None
-    return [_entry(row) for row in shown], next_before
+    if len(rows) <= limit:
+        return [_entry(row) for row in shown], None
+    last = shown[-1]
+    return [_entry(row) for row in shown], page_tokens.cursor(
+        services, filters.get("owner_id"), _LIST, last.at, last.id
+    )
 
 
 def _entry(row: StoredEvent) -> AuditEntry:

@@ -25,7 +25,7 @@ from profilesvc.services.copies import Copies
 from profilesvc.services.exporting import Exports
 from profilesvc.services.login_cache import Logins
 from profilesvc.services.request_log import RequestLog
-from profilesvc.services.resolving import Resolver, resolve
+from profilesvc.services.resolving import Lookups, Resolver
 from profilesvc.settings import Settings
 from profilesvc.storage.connection import Beat, recording
 from profilesvc.storage.keys import KeyState
@@ -96,7 +96,7 @@ class Services:
     single_flight: SingleFlight = field(default_factory=SingleFlight)
     pending_events: PendingEvents = field(default_factory=PendingEvents)
     request_log: RequestLog = field(default_factory=RequestLog)
-    resolver: Resolver = resolve
+    resolver: Resolver = field(default_factory=Lookups)
     exports: Exports = field(default_factory=Exports)
     photos: Copies = field(default_factory=Copies)
     logins: Logins = field(default_factory=Logins)

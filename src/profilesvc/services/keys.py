@@ -18,7 +18,7 @@ from profilesvc.contract.keys import (
 )
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import iso
-from profilesvc.services import audit
+from profilesvc.services import audit, page_tokens
 from profilesvc.services.access import missing, own_key
 from profilesvc.services.context import Caller, Services, deactivated
 from profilesvc.services.credentials import renew
@@ -52,7 +52,7 @@ async def list_all(services: Services, caller: Caller | None, query: KeyListQuer
     """
     now, revoked = services.clock.now(), query.include_revoked == "true"
     owner_id = None if caller is None else caller.owner_id
-    before = None if query.before is None else int(query.before)
+    before = None if query.before is None else page_tokens.position(services, owner_id, "keys", query.before)[0]
     limit = None
     if revoked or query.limit is not None or before is not None:
         limit = query.limit or MAX_LIMIT
@@ -61,7 +61,7 @@ async def list_all(services: Services, caller: Caller | None, query: KeyListQuer
     shown = rows[:limit]
     return KeyList(
         credentials=[entry(row, now) for row in shown],
-        next_before=str(shown[-1].id) if len(rows) > len(shown) else None,
+        next_before=page_tokens.cursor(services, owner_id, "keys", shown[-1].id) if len(rows) > len(shown) else None,
     )
 
 

@@ -8,6 +8,7 @@ from profilesvc.contract.errors import CONFLICT, NOT_FOUND, VALIDATION_ERROR
 from profilesvc.contract.visible import has_visible_text
 from profilesvc.database.statements import Executor
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.mailboxes import mailbox
 from profilesvc.domain.plans import Plan
 from profilesvc.services.context import Services
 from profilesvc.storage import users
@@ -15,7 +16,6 @@ from profilesvc.storage.users import UserState
 
 NAME_LIMIT = 200
 _EMAIL_LIMIT = 320
-_EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]+\.[^@\s]+\Z")
 # The spaces of other scripts, the joiners of Persian and of Indian scripts, and the marks of a direction.
 _OF_SCRIPTS = re.compile("[\u00a0\u1680\u2000-\u200a\u200c-\u200f\u202f\u205f\u3000\u061c]")
 
@@ -30,8 +30,10 @@ async def insert_user(
             already has the address.
     """
     email = clean("The e-mail address", email, _EMAIL_LIMIT).lower()
-    if not _EMAIL.match(email):
-        raise ServiceError(VALIDATION_ERROR, f"{email} is not an e-mail address.")
+    try:
+        mailbox(email, ascii_only=False)
+    except ValueError as error:
+        raise ServiceError(VALIDATION_ERROR, f"{email} is not an e-mail address: it {error}.") from None
     name = clean_name(email.partition("@")[0] if name is None else name)
     chosen = next(iter(services.plans.values())) if plan_name is None else find_plan(services, plan_name)
     user_id = await users.add_user(session, email, name, chosen.name, services.clock.now())

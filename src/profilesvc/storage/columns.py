@@ -1,11 +1,13 @@
 """Columns and references that the tables of all tenants share."""
 
+import re
+
 from sqlalchemy import Column, ForeignKeyConstraint
 
 from profilesvc.storage.directories import ID
 
 LARGEST = 2**63 - 1
-_DIGITS = len(str(LARGEST))
+_NUMBER = re.compile(f"[1-9][0-9]{{0,{len(str(LARGEST)) - 1}}}")  # Python converts no text of any length
 
 
 def owner() -> "Column[int]":
@@ -19,8 +21,11 @@ def number() -> "Column[int]":
 
 
 def number_of(text: str) -> int:
-    """Return the number of a row in a path or a link; 0, which no row has, for one that a database cannot store."""
-    if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):  # Python converts no text of any length
+    """Return the number of a row in a path or a link; 0, which no row has, for any other string.
+
+    A number has one spelling, so that it is in one address only: `01` is none.
+    """
+    if not _NUMBER.fullmatch(text):
         return 0
     number = int(text)
     return number if number <= LARGEST else 0

@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
     Integer,
     String,
     Text,
@@ -12,6 +13,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     case,
+    except_,
     func,
     insert,
     literal,
@@ -54,6 +56,7 @@ class Claimed(NamedTuple):
     is_suspended: bool  # its owner
     event: StoredPublishedEvent | None
     event_id: int | None
+    created_at: int
     tries: int
     attempts: str
     claimed_until: int
@@ -94,11 +97,14 @@ _FIRST_DUE = Prepared(
 )
 
 
-async def due(session: Executor, now: int, busy: Collection[int], limit: int) -> list[DueRow]:
-    """Return deliveries of all owners whose time has come, without those of `busy` channels."""
-    if not busy:
+async def due(
+    session: Executor, now: int, busy_owners: Collection[int], busy_channels: Collection[int], limit: int
+) -> list[DueRow]:
+    """Return deliveries of all owners whose time has come, without those of `busy` owners and channels."""
+    if not busy_owners and not busy_channels:
         return [DueRow._make(row) for row in await fetch(session, _FIRST_DUE, now=now, most=limit)]
-    query = _DUE.where(deliveries.c.next_at <= now, deliveries.c.channel_id.not_in(busy)).limit(limit)
+    others = deliveries.c.owner_id.not_in(busy_owners), deliveries.c.channel_id.not_in(busy_channels)
+    query = _DUE.where(deliveries.c.next_at <= now, *others).limit(limit)
     return [DueRow._make(row) for row in await session.execute(query)]
 
 
@@ -133,8 +139,8 @@ async def claim(by: Transaction, dialect: str, rows: Sequence[DueRow], now: int,
     found = await _events(by, dialect, {(owner, event) for owner, _, _, event, *_ in claimed if event is not None})
     by_place = {(channel.owner_id, channel.id): (channel, is_suspended) for channel, is_suspended in locked}
     return [
-        Claimed(owner, number, *by_place[owner, channel], found.get((owner, event)), event, tries, attempts, until)
-        for owner, number, channel, event, tries, attempts in claimed
+        Claimed(owner, number, *by_place[owner, channel], found.get((owner, event)), event, at, tries, attempts, until)
+        for owner, number, channel, event, at, tries, attempts in claimed
     ]
 
 
@@ -174,6 +180,7 @@ _ALL_DUE = PreparedWrite(
         .limit(literal_column(str(TOGETHER)))
     )
 )
+_CLAIMED = "owner_id", "id", "channel_id", "event_id", "created_at", "tries", "attempts"
 _CLAIM = PreparedWrite(
     lambda _dialect: (
         update(deliveries)
@@ -183,7 +190,7 @@ _CLAIM = PreparedWrite(
             deliveries.c.next_at <= _MOMENT,
         )
         .values(next_at=bindparam("claim", type_=BigInteger), claimed_until=bindparam("claim", type_=BigInteger))
-        .returning(*(deliveries.c[name] for name in ("owner_id", "id", "channel_id", "event_id", "tries", "attempts")))
+        .returning(*(deliveries.c[name] for name in _CLAIMED))
     )
 )
 _EVENT = PreparedWrite(
@@ -234,18 +241,36 @@ async def add(session: AsyncSession, owner_id: int, channel_id: int, event_id: i
     return int((await session.execute(row.returning(deliveries.c.id))).scalar_one())
 
 
-async def add_since(session: AsyncSession, channel: Channel, since: int, now: int) -> int:
-    """Queue the events of an owner since a time that a channel receives, and return how many they are.
+class Missed(NamedTuple):
+    """Events that a channel has not received and that are not on their way, and its newest delivery then."""
 
-    Events that are on their way or were delivered are left out.
-    """
-    known = select(deliveries.c.event_id).where(
-        deliveries.c.owner_id == channel.owner_id,
-        deliveries.c.channel_id == channel.id,
-        deliveries.c.event_id.is_not(None),
-        deliveries.c.state.in_(("pending", "delivered")),
+    events: list[int]
+    last: int
+
+
+async def missed(session: Executor, channel: Channel, since: int, limit: int) -> Missed:
+    """Return the oldest events of an owner since a time that a channel has missed."""
+    last = select(func.coalesce(func.max(deliveries.c.id), 0)).where(*_of(channel))
+    after = int((await session.execute(last)).scalar_one())
+    happened = select(events.c.id.label("id")).where(
+        events.c.owner_id == channel.owner_id, events.c.created_at >= since
     )
-    missing = select(
+    if channel.types:
+        happened = happened.where(events.c.type.in_(channel.event_types()))
+    known = select(deliveries.c.event_id).where(*_of(channel), *_COUNTS)
+    # A difference of sets, because a join or NOT IN of many rows takes minutes on one of the databases.
+    query = except_(happened, known).order_by("id").limit(limit)
+    found = await session.execute(query)
+    return Missed([number for (number,) in found], after)
+
+
+async def add_missed(session: AsyncSession, channel: Channel, missed: Missed, start: int, end: int, now: int) -> int:
+    """Queue some of the events that a channel has missed, and return how many they are.
+
+    Events that were queued meanwhile are left out.
+    """
+    known = select(deliveries.c.event_id).where(*_of(channel), *_COUNTS, deliveries.c.id > missed.last)
+    still = select(
         events.c.owner_id,
         literal(channel.id, BigInteger),
         events.c.id,
@@ -254,14 +279,19 @@ async def add_since(session: AsyncSession, channel: Channel, since: int, now: in
         literal("pending", String),
     ).where(
         events.c.owner_id == channel.owner_id,
-        events.c.created_at >= since,
+        events.c.id.in_(missed.events[start:end]),
         events.c.id.not_in(known),
     )
-    if channel.types:
-        missing = missing.where(events.c.type.in_(channel.event_types()))
     names = ["owner_id", "channel_id", "event_id", "created_at", "next_at", "state"]
-    added = insert(deliveries).from_select(names, missing.order_by(events.c.id)).returning(deliveries.c.id)
+    added = insert(deliveries).from_select(names, still.order_by(events.c.id)).returning(deliveries.c.id)
     return len((await session.execute(added)).all())
+
+
+def _of(channel: Channel) -> tuple[ColumnElement[bool], ...]:
+    return deliveries.c.owner_id == channel.owner_id, deliveries.c.channel_id == channel.id
+
+
+_COUNTS = deliveries.c.event_id.is_not(None), deliveries.c.state.in_(("pending", "delivered"))
 
 
 async def page(

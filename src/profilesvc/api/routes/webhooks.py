@@ -16,7 +16,7 @@ from profilesvc.contract.webhooks import (
     WebhookRecovered,
     WebhookRolled,
 )
-from profilesvc.services import webhooks
+from profilesvc.services import deliveries, webhooks
 from profilesvc.services.access import USER
 from profilesvc.services.context import Caller, Services
 
@@ -94,7 +94,7 @@ async def test_webhook(services: Services, caller: Caller, webhook_id: str) -> D
 
     Its type is `webhook.test`. The response has the delivery as it is queued; the list of deliveries shows the result.
     """
-    return await webhooks.test(services, caller, webhook_id)
+    return await deliveries.test(services, caller, webhook_id)
 
 
 @routes.endpoint(f"GET {WEBHOOK}/deliveries", access=USER, query=DeliveryListQuery, data=DeliveryList)
@@ -105,7 +105,7 @@ async def list_deliveries(
 
     The newest is first, with each attempt: status, duration, and the start of the response. They are kept for 30 days.
     """
-    return await webhooks.list_deliveries(services, caller, webhook_id, query)
+    return await deliveries.list_deliveries(services, caller, webhook_id, query)
 
 
 @routes.endpoint(f"POST {WEBHOOK}/deliveries/<delivery_id>/resend", access=USER, data=DeliveryEntry, errors=(CONFLICT,))
@@ -114,7 +114,7 @@ async def resend_delivery(services: Services, caller: Caller, webhook_id: str, d
 
     The event and its `webhook-id` are the same, so that a receiver can ignore what it has.
     """
-    return await webhooks.resend(services, caller, webhook_id, delivery_id)
+    return await deliveries.resend(services, caller, webhook_id, delivery_id)
 
 
 @routes.endpoint(f"POST {WEBHOOK}/recover", access=USER, body=WebhookRecover, data=WebhookRecovered, errors=(CONFLICT,))
@@ -125,4 +125,4 @@ async def recover_webhook(
 
     Queues the events since a time that were not delivered and are not on their way.
     """
-    return await webhooks.recover(services, caller, webhook_id, body)
+    return await deliveries.recover(services, caller, webhook_id, body)
