@@ -10,7 +10,7 @@ import pytest
 from profilesvc.dashboard import hours
 from profilesvc.domain.errors import problems_of
 from profilesvc.domain.hours import DAY, WEEK, faults, weekly_minutes
-from profilesvc.domain.profiles import check_values
+from profilesvc.domain.profiles import check
 from support.repository import ROOT
 
 NINE, SIX = {"hours": 9}, {"hours": 18}
@@ -182,7 +182,7 @@ def test_a_rule_names_the_field(location: dict[str, Any], path: str, wanted: lis
 def test_a_write_is_checked_and_each_field_has_one_problem() -> None:
     broken = period("MONDAY", {"hours": 25}, "DAY_OF_WEEK_UNSPECIFIED", NINE)
     hours = {"periods": [broken, {"openDay": "MONDAY"}, period("FRIDAY", SIX, "FRIDAY", NINE)]}
-    found = [field for _, field, _ in problems_of(lambda: check_values({"regularHours": hours}, date(2026, 1, 2)))]
+    found = [field for _, field, _ in problems_of(lambda: check({"regularHours": hours}, date(2026, 1, 2)))]
     names = ("0.openTime.hours", "1.openTime", "1.closeDay", "1.closeTime", "0.closeDay", "2.closeTime")
     assert found == [f"regularHours.periods.{name}" for name in names]
 
