@@ -1,4 +1,4 @@
-"""The largest body and the oldest data that the limits allow cost the event loop little, so one caller delays nobody.
+"""The largest body and the oldest data that the limits allow cost the event loop little, so one caller does not delay others.
 
 The event loop's thread is measured. What a request does on another thread or in the database delays others less.
 """

@@ -55,7 +55,7 @@ async def test_a_file_that_fails_ends_without_a_stack_trace(
         raise ServiceError(SERVICE_UNAVAILABLE)
 
     monkeypatch.setattr(audit, "search", fail)
-    answer = await alice_there.http.get("/dashboard/audit.csv")  # before it has begun: an error page
+    answer = await alice_there.http.get("/dashboard/audit.csv")  # before it has started: an error page
     assert (answer.status_code, answer.headers["content-type"]) == (503, "text/html; charset=utf-8")
 
     async def begins(*_given: Any, **_named: Any) -> AsyncIterator[bytes]:

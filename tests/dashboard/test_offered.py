@@ -68,7 +68,7 @@ async def test_an_unknown_time_of_an_alert_is_refused(alice_there: Browser, valu
 
 
 async def test_a_stored_value_that_is_not_offered_stays_selected(alice_there: Browser, services: Services) -> None:
-    """A form of which nothing was changed would otherwise change it."""
+    """Otherwise a form would change it although its user has changed nothing."""
     await alice_there.open("/dashboard/webhooks")
     page = await alice_there.send("POST /webhooks", 400, url="https://hooks.example/x", format="fax")
     assert page.form("POST /webhooks")["fields"]["format"] == ["fax"]

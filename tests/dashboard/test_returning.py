@@ -60,7 +60,7 @@ async def sign_in(browser: Browser, redirect: httpx.Response, email: str = ALICE
         ("/dashboard/posts/new?site=111", "/posts/new", {"summary": TYPED, "site": ["111", "112"]}),
     ],
 )
-async def test_what_was_typed_is_on_the_page_after_the_sign_in(
+async def test_a_form_is_on_the_page_after_the_sign_in_as_it_was_typed(
     alice_there: Browser, how: str, path: str, action: str, typed: dict[str, Any]
 ) -> None:
     await alice_there.open(path)
@@ -114,7 +114,7 @@ async def test_secrets_and_confirmations_are_not_kept(alice_there: Browser) -> N
 
 
 @pytest.mark.parametrize("lines", [2_000])
-async def test_what_is_too_long_is_shown_before_the_sign_in(alice_there: Browser, lines: int) -> None:
+async def test_a_form_that_is_too_long_is_shown_before_the_sign_in(alice_there: Browser, lines: int) -> None:
     """Cookies have room for 6,000 characters, compressed."""
     text = " ".join(f"{number * 7919 % 10007:x}" for number in range(lines))
     await alice_there.open("/dashboard/templates")
@@ -125,7 +125,7 @@ async def test_what_is_too_long_is_shown_before_the_sign_in(alice_there: Browser
     assert "next=/dashboard/templates" in sent.text
 
 
-async def test_what_was_typed_is_forgotten_in_time(alice_there: Browser, clock: FrozenClock) -> None:
+async def test_a_kept_form_is_forgotten_in_time(alice_there: Browser, clock: FrozenClock) -> None:
     await alice_there.open("/dashboard/templates")
     end(alice_there)
     sent = await send(alice_there, "/templates", name="Thanks", text=TYPED)

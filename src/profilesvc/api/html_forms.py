@@ -127,7 +127,7 @@ class Parts:
         self._part, self._content = part, bytearray()
 
     def _add(self, data: bytes) -> None:
-        assert self._part is not None, "a part has begun"
+        assert self._part is not None, "a part has started"
         if self._part.filename is not None:
             assert self._rule.upload is not None, "only such forms are parsed here"
             self._content += data[: max(self._rule.upload.file + 1 - len(self._content), 0)]
@@ -140,7 +140,7 @@ class Parts:
 
     def _end(self) -> None:
         part, content = self._part, self._content
-        assert part is not None, "a part has begun"
+        assert part is not None, "a part has started"
         if part.filename is None:
             text = content.decode("utf-8", "replace")
             if self._check is not None:

@@ -145,7 +145,7 @@ async def _divided(pieces: AsyncIterable[bytes | str]) -> AsyncIterator[bytes]:
 
 
 class SharedBody(DataBody):
-    """A body of which all responses share one copy, that of its `owner`."""
+    """A body that many responses share: the copy of its `owner`."""
 
     def __init__(self, data: bytes, owner: object) -> None:
         super().__init__(data)

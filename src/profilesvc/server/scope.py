@@ -11,5 +11,5 @@ App = Callable[[Any, Any, Any], Awaitable[None]]  # Quart types the scopes and m
 
 BEFORE = "profilesvc.before"  # how many requests this process was running or had queued when this one arrived
 ARRIVED = "profilesvc.arrived"  # a function: how many bytes of the body can be read now, and whether more will arrive
-LEFT = "profilesvc.left"  # a function: whether the client has disconnected, so that nobody reads the response
+LEFT = "profilesvc.left"  # a function: whether the client has disconnected, so that the response is not read
 MALFORMED = "profilesvc.malformed"  # a function of the app, in the state, called for each malformed request

@@ -30,7 +30,7 @@ class Exports:
 
 
 class Pieces:
-    """A file that has begun: the first piece is made, so that a failure before it is an error page."""
+    """A file that has started: the first piece is made, so that a failure before it is an error page."""
 
     def __init__(self, pieces: AsyncGenerator[bytes], first: bytes) -> None:
         self._pieces, self._first = pieces, first
@@ -109,7 +109,7 @@ async def _from_thread(services: "Services", make: Make) -> AsyncGenerator[bytes
 
 async def _end(making: "asyncio.Future[None]", queue: "asyncio.Queue[bytes | None]") -> None:
     await asyncio.wait({making})
-    making.exception()  # mark it as retrieved, because nobody awaits it if the reader has left
+    making.exception()  # mark it as retrieved, because it is not awaited if the reader has left
     await queue.put(None)
 
 
