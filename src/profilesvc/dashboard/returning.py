@@ -1,8 +1,8 @@
 """Where a sign-in leads back to, and what was typed in a form whose session had ended.
 
-The fields are in signed cookies of the browser until its user has signed in again, so that the service
-stores nothing for a client without a session. Another user who signs in there does not see them. Files, confirmations and the fields
-that a rule names as secret are left out.
+The fields are in signed cookies of the browser until its user has signed in again, so that the service stores nothing
+for a client without a session (D-134). Another user who signs in there does not see them. Files, confirmations and the
+fields that a rule names as secret are left out.
 """
 
 import contextlib
