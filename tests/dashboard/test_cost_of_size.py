@@ -95,8 +95,6 @@ async def of_empty(app: Quart, http: httpx.AsyncClient) -> float:
 def routes(app: Quart) -> Iterator[tuple[str, str]]:
     """Each rule and its methods."""
     for rule in sorted(app.url_map.iter_rules(), key=lambda rule: rule.rule):
-        if rule.endpoint.startswith("dev_provider."):  # which the emulator's app serves
-            continue
         for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"}):
             yield rule.rule, method
 

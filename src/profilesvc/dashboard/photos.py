@@ -11,8 +11,8 @@ from profilesvc.domain.photos import LARGEST
 from profilesvc.services import photos
 
 _MB = 1024 * 1024
-# A phone's photo may be too large, and the other fields are kept.
-FORM = TEXTS._replace(upload=Upload(32 * _MB, LARGEST))
+# A phone's photo may be too large, and the other fields are kept. A post may be for all sites of a large plan.
+FORM = TEXTS._replace(fields=700, upload=Upload(32 * _MB, LARGEST))
 _HEADERS = {
     "Cache-Control": "public, max-age=86400, immutable",
     "Content-Disposition": "inline",

@@ -9,6 +9,7 @@ from quart import Blueprint, Quart, Response, request
 from profilesvc.emulator.consent import AUTHORIZE
 
 PATH = "/dev/provider"
+_LARGEST = 16 * 1024  # bytes of the form, which the emulator parses in this process
 _PASSED = ("Content-Type", "Location", "X-Frame-Options", "Cache-Control")
 
 
@@ -24,6 +25,8 @@ def blueprint(emulator_of: Callable[[], Quart]) -> Blueprint:
         query = request.query_string
         async with httpx.AsyncClient(transport=transport, base_url="http://emulator") as client:
             body = await request.get_data()
+            if len(body) > _LARGEST:
+                return Response(status=413)
             received = await client.request(request.method, f"{AUTHORIZE}?{query.decode()}", content=body, headers=sent)
         headers = {name: received.headers[name] for name in _PASSED if name in received.headers}
         return Response(received.content, received.status_code, headers)
