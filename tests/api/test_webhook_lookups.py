@@ -70,7 +70,7 @@ async def test_a_change_looks_a_host_up_only_if_the_url_differs(alice: httpx.Asy
     assert names.asked[1:] == [(1, "b.example")]
 
 
-async def test_what_is_refused_anyway_is_not_looked_up(alice: httpx.AsyncClient, names: Names) -> None:
+async def test_no_host_is_looked_up_for_a_refused_request(alice: httpx.AsyncClient, names: Names) -> None:
     assert_error(await alice.patch(f"{WEBHOOKS}/99", json={"url": SILENT}), 404, "NOT_FOUND")
     for number in range(10):
         assert_ok(await alice.post(WEBHOOKS, json={"url": f"https://{number}.example/"}), 201)
@@ -155,7 +155,9 @@ async def test_a_test_has_the_same_body_at_each_attempt_and_on_its_page(
     for request in receiver.got:
         bodies.setdefault(request.headers["webhook-id"], set()).add(request.body)
     assert len(receiver.got) == 6
-    assert len({request.headers["webhook-timestamp"] for request in receiver.got}) == 3, "each attempt is signed anew"
+    assert len({request.headers["webhook-timestamp"] for request in receiver.got}) == 3, (
+        "each attempt has a new signature"
+    )
     assert [len(its) for its in bodies.values()] == [1, 1]
     caller = Caller(1, allowed.plans["pro"], frozenset())
     entry = DeliveryEntry.model_validate(

@@ -31,7 +31,8 @@ def test_webhooks_live(service: Service, alice: ProfileClient) -> None:
     delivery = alice.test_webhook(made.id)
     again = alice.resend_delivery(made.id, delivery.id)
     page = alice.deliveries(made.id, limit=1)
-    assert ([each.id for each in page.deliveries], page.next_before) == ([again.id], str(again.id))
+    assert [each.id for each in page.deliveries] == [again.id]
+    assert page.next_before is not None
     assert alice.deliveries(made.id, 1, page.next_before).deliveries[0].id == delivery.id
     changed = alice.change_webhook(made.id, f"{URL}/2", [], "", enabled=False)
     assert (changed.url, changed.types, changed.enabled, changed.disabled_reason) == (f"{URL}/2", [], False, "owner")

@@ -67,7 +67,7 @@ async def serving_names(
 
 
 def names_by(server: NameServer, *search: str) -> SystemNames:
-    """The names of a system with this server alone, without a hosts file."""
+    """The names of a system with only this server, and without a hosts file."""
     resolver = dns.asyncresolver.Resolver(configure=False)
     resolver.nameservers, resolver.port = ["127.0.0.1"], server.port
     resolver.search = [dns.name.from_text(each) for each in search]

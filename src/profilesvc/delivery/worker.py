@@ -33,12 +33,13 @@ from profilesvc.services.context import Services
 from profilesvc.services.webhooks import KINDS, disable
 from profilesvc.storage import channels, deliveries
 from profilesvc.storage import events as stored_events
-from profilesvc.storage.deliveries import CALLS, Claimed, DueRow, Finished
+from profilesvc.storage.deliveries import Claimed, DueRow, Finished
 from profilesvc.storage.events import Subject
 
 log = logging.getLogger("profilesvc")
 LEASE = 60 * SECOND
 _PAGE = 200  # due rows that are read at once
+_PAGES = 3  # in a round
 _POLL_SECONDS = 1.0
 _COMMIT_SECONDS = 0.02  # from the signal of a new event to its commit
 _ROUND_SECONDS = (
@@ -66,9 +67,14 @@ class Worker:
         """Start the calls that are due now, and return how many deliveries they have."""
         services, started = self._services, 0
         now = services.clock.now()
-        of_channels = Counter(each.channel.id for each in self._calls.values())
-        self._crowded, self._served = {channel for channel, count in of_channels.items() if count >= CALLS}, set()
+        of_channels = Counter(each.channel for each in self._calls.values())
+        self._crowded = {channel.id for channel, count in of_channels.items() if count >= channel.room}
+        self._served, pages = set(), 0
         while (room := self._limit - len(self._calls)) > 0:
+            if pages == _PAGES:  # what has become due meanwhile is in the next round
+                services.due.set()
+                break
+            pages += 1
             services.storage.renew()
             limit, of_owners = min(room, _PAGE), Counter(each.owner_id for each in self._calls.values())
             self._served |= {owner for owner, count in of_owners.items() if count >= room}

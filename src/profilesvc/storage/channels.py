@@ -10,6 +10,8 @@ from profilesvc.contract.events import EVENT_TYPES, EventType
 from profilesvc.database.statements import Executor, insert_into
 from profilesvc.storage.tables import channels, deliveries
 
+CALLS = 4  # at a time to one channel
+
 
 class Channel(NamedTuple):
     """A channel of an owner. `settings` is JSON."""
@@ -29,6 +31,11 @@ class Channel(NamedTuple):
     failing_since: int | None
     disabled_at: int | None
     disabled_reason: str | None
+
+    @property
+    def room(self) -> int:
+        """How many calls it can have at a time: fewer if it fails, and one for all messages to an address."""
+        return 1 if self.failing_since is not None or self.kind == "email" else CALLS
 
     def event_types(self) -> list[EventType]:
         """Return the types that it receives; empty means all."""

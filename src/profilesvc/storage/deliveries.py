@@ -33,9 +33,6 @@ from profilesvc.storage.tables import OWNER, channels, deliveries, events, users
 
 State = Literal["pending", "delivered", "failed", "skipped"]
 TOGETHER = 500  # deliveries that one message may have
-CALLS = 4  # at a time to one channel
-
-
 _Place = tuple[int, int]  # an owner, and the number of a channel or an event
 
 
@@ -100,11 +97,20 @@ _FIRST_DUE = Prepared(
 async def due(
     session: Executor, now: int, busy_owners: Collection[int], busy_channels: Collection[int], limit: int
 ) -> list[DueRow]:
-    """Return deliveries of all owners whose time has come, without those of `busy` owners and channels."""
+    """Return deliveries of all owners whose time has come, without those of `busy` owners and channels.
+
+    If there are more than the limit, each owner has one in turn, so that an old backlog of some delays no other.
+    """
     if not busy_owners and not busy_channels:
-        return [DueRow._make(row) for row in await fetch(session, _FIRST_DUE, now=now, most=limit)]
+        found = [DueRow._make(row) for row in await fetch(session, _FIRST_DUE, now=now, most=limit)]
+        if len(found) < limit:
+            return found
     others = deliveries.c.owner_id.not_in(busy_owners), deliveries.c.channel_id.not_in(busy_channels)
-    query = _DUE.where(deliveries.c.next_at <= now, *others).limit(limit)
+    turn = func.row_number().over(partition_by=deliveries.c.owner_id, order_by=deliveries.c.next_at).label("turn")
+    in_turn = _DUE.order_by(None).add_columns(deliveries.c.next_at, turn).where(deliveries.c.next_at <= now, *others)
+    rows = in_turn.subquery()
+    columns = (rows.c[name] for name in DueRow._fields)
+    query = select(*columns).order_by(rows.c.turn, rows.c.next_at).limit(limit)
     return [DueRow._make(row) for row in await session.execute(query)]
 
 
@@ -131,8 +137,7 @@ async def claim(by: Transaction, dialect: str, rows: Sequence[DueRow], now: int,
             due = [] if calls else await by.fetch(_ALL_DUE.executions(dialect, [_named(place, moment=now)]))
             chosen += [(channel.owner_id, number) for (number,) in due]
         else:
-            room = (1 if channel.failing_since is not None else CALLS) - calls
-            chosen += [(channel.owner_id, number) for number in wanted[place][: max(room, 0)]]
+            chosen += [(channel.owner_id, number) for number in wanted[place][: max(channel.room - calls, 0)]]
     chosen.sort()  # the order of `finishing`, so that none waits for the other
     changes = [{"of_owner": owner, "delivery": number, "moment": now, "claim": until} for owner, number in chosen]
     claimed = await by.fetch(_CLAIM.executions(dialect, changes)) if changes else []
