@@ -135,7 +135,7 @@ promtool-installed:
 		echo "promtool cannot be installed here: its tests are skipped" >&2
 
 # WordPress, PHP and MariaDB are installed by apt if possible; this does not start their services.
-WORDPRESS := wordpress php-cli php-mysql mariadb-server-core mariadb-client-core php-codesniffer
+WORDPRESS := wordpress php-cli php-intl php-mysql mariadb-server-core mariadb-client-core php-codesniffer
 wordpress: $(DEV) ## test the plugin of examples/ in WordPress
 	@{ test -d /usr/share/wordpress && command -v phpcs >/dev/null && test -x /usr/sbin/mariadbd; } || \
 		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends $(WORDPRESS); } || \

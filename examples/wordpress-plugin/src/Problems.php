@@ -55,7 +55,7 @@ final class Problems
         $problems = $this->store->get(Store::PROBLEMS);
         if ($this->store->isUnreadable(Store::CREDENTIALS)) {
             $problems['connection'] = self::problem('KEYS_CHANGED');
-        } elseif ($other && $other['at'] > time() - DAY_IN_SECONDS && Site::isOther($credentials['site'], $other['site'])) {
+        } elseif (($other['at'] ?? 0) > time() - DAY_IN_SECONDS && Site::isOther($credentials['site'], $other['site'])) {
             $sites               = ['connected' => Site::connected($credentials['site']), 'here' => Site::connected($other['site'])];
             $problems['address'] = self::problem('SITE_VARIES', $sites);
         }
@@ -71,7 +71,7 @@ final class Problems
     public function noteSite(string $address): void
     {
         $last = $this->store->get(Store::OTHER_SITE);
-        if (Site::connected($last['site'] ?? '') !== $address || $last['at'] < time() - HOUR_IN_SECONDS) {
+        if (Site::connected($last['site'] ?? '') !== $address || ($last['at'] ?? 0) < time() - HOUR_IN_SECONDS) {
             $this->store->set(Store::OTHER_SITE, ['site' => Site::stored($address), 'at' => time()]);
         }
     }

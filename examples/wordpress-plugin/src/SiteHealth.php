@@ -63,7 +63,8 @@ final class SiteHealth
             return ['recommended', __('The business profile is not connected', 'profilesvc'), Words::of('NOT_CONNECTED')];
         }
         foreach ($this->problems->all() as $problem) {
-            return ['critical', $label, Words::of($problem['code'], $problem['details'])];
+            $status = 'SITE_VARIES' === $problem['code'] ? 'recommended' : 'critical';
+            return [$status, $label, Words::of($problem['code'], $problem['details'])];
         }
         $last   = $this->store->get(Store::LAST_HEARTBEAT)['at'] ?? 0;
         $report = $this->store->get(Store::REPORT);

@@ -6,6 +6,7 @@ from pathlib import Path
 import httpx
 
 from profilesvc.client.auth import BearerAuth
+from profilesvc.client.sending import secure_url
 from profilesvc.contract.json import JsonObject
 from profilesvc.lab.guard import Guard, Guarded
 from profilesvc.lab.journal import FOLDER, Journal, name_of
@@ -37,8 +38,8 @@ def client_of(settings: LabSettings) -> httpx.Client:
     except ValueError as error:
         raise PreflightError(f"PROFILESVC_LAB__USER_TOKEN: {error}") from None
     try:
-        return httpx.Client(base_url=target_of(settings), auth=auth, timeout=30, transport=transport)
-    except httpx.InvalidURL as error:
+        return httpx.Client(base_url=secure_url(target_of(settings)), auth=auth, timeout=30, transport=transport)
+    except ValueError as error:
         raise PreflightError(f"PROFILESVC_LAB__TARGET: {error}") from None
 
 
