@@ -113,7 +113,8 @@ class TestKeys:
 
     async def test_A110_A111_domains_in_one_normal_form(self, alice: httpx.AsyncClient) -> None:
         for given, primary, twin in [
-            ("https://Example.com:8443/x", "example.com", "www.example.com"),
+            ("https://Example.com:8443/x", "example.com:8443", "www.example.com:8443"),
+            ("http://Example.com:80/x", "example.com", "www.example.com"),
             ("www.example.com", "www.example.com", "example.com"),
             ("bücher.example", "xn--bcher-kva.example", "www.xn--bcher-kva.example"),
             ("EXAMPLE.com.", "example.com", "www.example.com"),

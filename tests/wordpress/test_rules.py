@@ -110,7 +110,7 @@ def test_replacing_the_address_in_a_copied_database_does_not_rewrite_the_connect
         assert change == {"connected": "harbour.example", "here": home.removeprefix("https://")}
 
 
-def test_what_earlier_versions_stored_is_encoded_and_encrypted() -> None:
+def test_options_of_earlier_versions_are_encoded_and_encrypted() -> None:
     code = (
         KEYS
         + """
