@@ -570,7 +570,7 @@ async def test_url_of_the_api_needs_the_session_of_its_owner(
     back = await consent(http, started["authorization_url"])
     for other in (bobs.http, http):
         assert (await other.get(back)).status_code == 401
-    assert (await browser.http.get(back)).status_code == 401  # whoever has started it gets no second chance
+    assert (await browser.http.get(back)).status_code == 401  # the first response ends the attempt
     assert assert_ok(await alice.get(CONNECTIONS)) == {"connections": []}
     started = assert_ok(await alice.post(CONNECTIONS))
     back = await consent(http, started["authorization_url"])

@@ -90,7 +90,7 @@ async def test_sync_that_runs_is_not_found_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("headers", [{}, {"X-Idempotency-Key": "once"}], ids=["no key", "a key"])
-async def test_sync_that_comes_too_late_takes_no_lease(
+async def test_sync_after_the_disconnection_leaves_no_lease(
     login: Login,
     alice: httpx.AsyncClient,
     services: Services,

@@ -1,4 +1,4 @@
-"""Texts of which nothing can be seen, in every field that must not be empty."""
+"""Texts without anything to see, in every field that must not be empty."""
 
 from collections.abc import Callable
 from typing import Any

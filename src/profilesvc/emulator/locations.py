@@ -69,9 +69,7 @@ def _visible(row: EmulatorLocationRow, mask: list[Path]) -> JsonObject:
     document["metadata"] = {**document.get("metadata", {}), **{flag: True for flag, set_ in flags.items() if set_}}
     chosen = trimmed(document, mask)
     result: JsonObject = pruned(chosen)
-    if (
-        chosen.get("metadata", {}).get("canOperateLocalPost") is False
-    ):  # the one value of which the absence says nothing
+    if chosen.get("metadata", {}).get("canOperateLocalPost") is False:  # its absence says nothing
         result.setdefault("metadata", {})["canOperateLocalPost"] = False
     return result
 

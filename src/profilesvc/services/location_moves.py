@@ -31,7 +31,7 @@ async def release(services: Services, owner_id: int, names: Collection[str]) -> 
 
 
 async def _lost_login(services: Services, owner_id: int, name: str) -> int | None:
-    """Return the login of a location if it does not see the location any more; None if it does or if nobody knows."""
+    """Return the login of a location if it does not see the location any more; None if it may see it."""
     async with services.storage.read() as session:
         place = await locations.place_of(session, owner_id, name)
         if place is None or place.connection_id is None:

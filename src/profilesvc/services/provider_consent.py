@@ -123,7 +123,7 @@ async def finish(services: Services, response: dict[str, str], cookie: str | Non
             consent, PROVIDER_API_ERROR.
     """
     attempt = _opened(services, response)
-    async with services.storage.write() as session:  # of any browser: whoever has started it gets no second chance
+    async with services.storage.write() as session:  # of any browser: the first one ends the attempt
         is_first = await identities.mark_used(session, _digest(response["state"]), attempt.until)
     if not _may_finish(services, attempt, cookie, signed_in):
         raise ServiceError(AUTH_INVALID_TOKEN, _NOT_STARTED)

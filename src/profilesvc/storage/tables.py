@@ -240,25 +240,6 @@ class PostRow(Table, table=True):
     document: str = Field(sa_column=Column(Text, nullable=False))
 
 
-class PostUsageRow(Table, table=True):
-    """How many posts the owner of the locations created in a calendar month (UTC)."""
-
-    __tablename__ = "post_usage"
-    __table_args__ = (
-        ForeignKeyConstraint(["owner_id"], ["users.id"]),
-        CheckConstraint("used >= 0", name="not_negative"),
-    )
-
-    owner_id: int = Field(sa_column=owner())
-    month: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
-    used: int = Field(sa_column=Column(Integer, nullable=False))
-    # The percentage of the quota that the last `quota.warning` reported.
-    warned: int = Field(default=0, sa_column=Column(Integer, nullable=False, server_default="0"))
-    # How many of `used` only hold a place, because they are being sent; none after `held_until`.
-    held: int = Field(default=0, sa_column=Column(Integer, nullable=False, server_default="0"))
-    held_until: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
-
-
 class SyncRow(Table, table=True):
     """An entry of the sync history, deleted with its month after 400 days."""
 

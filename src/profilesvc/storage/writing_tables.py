@@ -1,4 +1,4 @@
-"""The tables of what owners prepare: drafts, photos of posts, templates of replies. They follow `tables.py`."""
+"""The tables of what owners write: drafts, photos, quota of posts, templates of replies. They follow `tables.py`."""
 
 from sqlalchemy import (
     BigInteger,
@@ -6,6 +6,7 @@ from sqlalchemy import (
     Column,
     ForeignKeyConstraint,
     Index,
+    Integer,
     LargeBinary,
     String,
     Text,
@@ -18,6 +19,25 @@ from profilesvc.storage.columns import owner
 from profilesvc.storage.directories import Table
 
 _DUE = text("next_at IS NOT NULL")
+
+
+class PostUsageRow(Table, table=True):
+    """How many posts the owner of the locations created in a calendar month (UTC)."""
+
+    __tablename__ = "post_usage"
+    __table_args__ = (
+        ForeignKeyConstraint(["owner_id"], ["users.id"]),
+        CheckConstraint("used >= 0", name="not_negative"),
+    )
+
+    owner_id: int = Field(sa_column=owner())
+    month: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
+    used: int = Field(sa_column=Column(Integer, nullable=False))
+    # The percentage of the quota that the last `quota.warning` reported.
+    warned: int = Field(default=0, sa_column=Column(Integer, nullable=False, server_default="0"))
+    # How many of `used` only hold a place, because they are being sent; none after `held_until`.
+    held: int = Field(default=0, sa_column=Column(Integer, nullable=False, server_default="0"))
+    held_until: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
 
 
 class DraftRow(Table, table=True):
