@@ -7,9 +7,11 @@ import pytest
 
 from conftest import ON_ONE_DATABASE, AsService, AsUser
 from profilesvc.provider.breaker import FAILURES
+from profilesvc.services.context import Services
 from support.api import CAROL, Site, assert_error, assert_ok, fields
 from support.drive import calls, drift, fail, forget_calls, heal
 from support.profile_cases import INVALID, VALID, Case
+from support.syncs import store_source
 
 PATH = "/api/v1/sync/111"
 ONLY = {"validateOnly": "true"}
@@ -200,3 +202,14 @@ async def test_values_that_the_provider_has_are_not_refused(plugin: Site, emulat
     changed = {**odd, "storeCode": "<2>"}
     answer = await plugin.http.post(PATH, params=ONLY, json=changed)
     assert fields(assert_error(answer, 400, "VALIDATION_ERROR")) == ["storeCode"]
+
+
+async def test_stored_values_that_break_a_rule_are_shown(plugin: Site, services: Services) -> None:
+    """Also values of every other kind of violation: a source of an earlier version could have them all."""
+    bodies = [case.body for case in INVALID if case.body.get("title", "x") is not None]
+    for body in bodies:
+        await store_source(services, "locations/111", body)
+        data = assert_ok(await plugin.http.get("/api/v1/sync/comparison/111"))
+        assert data["source"] == body
+        assert [one["field"].split(".")[0] for one in data["differences"][:1]] == [next(iter(body))]
+    assert assert_ok(await plugin.http.post(PATH, json={"title": "New"}))["fieldsUpdated"] == ["title"]
