@@ -60,6 +60,7 @@ class Runtime:
     entropy: Entropy = field(default_factory=SystemEntropy)
     emulator: Optional["Quart"] = None
     guard: Optional["Guard"] = None
+    switches: dict[str, object] = field(default_factory=dict)  # of an emulator that starts with the demo data
     own_url: str = ""
     issuer: DevIssuer | None = None
     watcher: Watcher = field(default_factory=Watcher)
@@ -285,7 +286,7 @@ async def _open_provider(
                 settings,
                 clock=runtime.clock,
                 entropy=runtime.entropy,
-                world=load_world(),
+                world=load_world() | {"switches": runtime.switches},
                 guard=runtime.guard,
                 observe=observe,
                 counters=counters,

@@ -55,7 +55,7 @@ OPERATIONS: list[Operation] = [
     (
         "POST /api/v1/sync/{locationId}",
         WRITE,
-        {"locationId!", "validateOnly", "X-Idempotency-Key"},
+        {"locationId!", "validateOnly", "updateMask", "X-Idempotency-Key"},
         "200",
         {"LOCATION_NOT_VERIFIED", "SYNC_DISABLED", "IDEMPOTENCY_IN_PROGRESS", "IDEMPOTENCY_KEY_REUSED"},
     ),

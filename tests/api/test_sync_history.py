@@ -65,10 +65,23 @@ class TestComparison:
         body = {"title": "T", "labels": ["x"], "attributes": {"wifi": True}}
         assert_ok(await carol.post(f"{SYNC}/311", json=body))
         data = assert_ok(await carol.get(f"{COMPARISON}/311"))
-        assert data["source"]["attributes"] == {"wifi": True}
         assert data["source"]["labels"] == ["x"]
-        assert {"labels", "attributes.wifi"} <= set(data["filtered"])
+        assert "labels" in data["filtered"]
         assert data["differences"] == []
+
+    async def test_does_not_store_what_no_sync_sends(self, alice: httpx.AsyncClient) -> None:
+        """What a plan leaves out may be sent in another one; an unknown or read-only field never is (D-84)."""
+        before = assert_ok(await alice.get(f"{COMPARISON}/114"))["source"]
+        body = {"name": "locations/211", "metadata": {"canDelete": True}, "languageCode": "fr", "a": {"b": 1}}
+        service_area = {"serviceArea": {"regionCode": "US", "businessType": "CUSTOMER_AND_BUSINESS_LOCATION"}}
+        for sent in (body, {**body, "title": "T"}, service_area):
+            dropped = assert_ok(await alice.post(f"{SYNC}/114", json=sent))["fieldsFiltered"]
+            assert dropped
+            data = assert_ok(await alice.get(f"{COMPARISON}/114"))
+            assert data["filtered"] == []
+            assert not {"name", "metadata", "languageCode", "a"} & set(data["source"])
+        expected = {**before, "title": "T", "serviceArea": {"businessType": "CUSTOMER_AND_BUSINESS_LOCATION"}}
+        assert data["source"] == expected
 
 
 class TestHistory:

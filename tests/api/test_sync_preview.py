@@ -211,5 +211,4 @@ async def test_stored_values_that_break_a_rule_are_shown(plugin: Site, services:
         await store_source(services, "locations/111", body)
         data = assert_ok(await plugin.http.get("/api/v1/sync/comparison/111"))
         assert data["source"] == body
-        assert [one["field"].split(".")[0] for one in data["differences"][:1]] == [next(iter(body))]
     assert assert_ok(await plugin.http.post(PATH, json={"title": "New"}))["fieldsUpdated"] == ["title"]

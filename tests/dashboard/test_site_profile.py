@@ -8,7 +8,7 @@ import pytest
 from profilesvc.services.context import Services
 from support.api import CAROL, Site, assert_ok
 from support.dashboard_browser import Browser, SignIn
-from support.drive import calls, document, drift, fail, forget_calls
+from support.drive import calls, document, drift, fail, forget_calls, heal
 from support.syncs import store_source
 
 PIER, SITE = "locations/111", "/dashboard/sites/111"
@@ -191,6 +191,21 @@ async def test_a_rejection_of_the_provider_is_next_to_its_field(
     page = await alice_there.send("/profile", 502, websiteUri="https://harbour.example/typed")
     assert 'href="#websiteUri"' in alice_there.answer.text
     assert page.form("/profile")["fields"]["websiteUri"] == ["https://harbour.example/typed"]
+
+
+async def test_a_rejected_save_leaves_nothing_that_waits(alice_there: Browser, emulator: httpx.AsyncClient) -> None:
+    """After Cancel, the next sync of the site has nothing to send (D-84)."""
+    await fail(emulator, method="PATCH", status=400, message="no")
+    await alice_there.open(PROFILE)
+    await alice_there.send("/profile", 502, title="Typed", **{MONDAY: "10:00-12:00"})
+    await heal(emulator)
+    await forget_calls(emulator)
+    page = await alice_there.open(SITE)
+    assert "Typed" not in page.text
+    assert (await alice_there.open(PROFILE)).form("/profile")["fields"]["title"] == ["Harbour Coffee, Pier"]
+    await alice_there.open(PROFILE)
+    await alice_there.send("/profile", websiteUri="https://harbour.example/new")
+    assert [mask for mask, _ in await patches(emulator)] == ["websiteUri"]
 
 
 async def test_an_outage_keeps_the_input(alice_there: Browser, emulator: httpx.AsyncClient) -> None:

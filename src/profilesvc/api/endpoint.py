@@ -131,7 +131,7 @@ class Endpoint:
             kinds += [AUTH_INVALID_TOKEN, AUTH_INSUFFICIENT_PERMISSIONS]
         if self.body is not None:
             kinds += [VALIDATION_ERROR, REQUEST_TIMEOUT, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE]
-        if self.query is not None or "location" in self.parameters:
+        if self.method != "GET" or self.query is not None or "location" in self.parameters:
             kinds += [VALIDATION_ERROR]
         if "location" in self.parameters or "<" in self.path:
             kinds += [NOT_FOUND]
@@ -211,14 +211,15 @@ def _admit(services: Services, endpoint: Endpoint, incoming: Request, prefetch: 
 
 def _query(endpoint: Endpoint, incoming: Request) -> tuple[Query | None, ServiceError | None]:
     """Return the parameters, or the error to raise after the caller is admitted."""
-    if endpoint.query is None:
+    is_write, model = endpoint.method != "GET", endpoint.query or Query
+    if endpoint.query is None and not (is_write and incoming.query_string):
         return None, None
     try:
-        return parsing.checked(
-            endpoint.query, parsing.query_values(endpoint.query, incoming.query_string), "query"
-        ), None
+        values = parsing.query_values(model, incoming.query_string, is_write=is_write)
+        query = parsing.checked(model, values, "query")
     except ServiceError as error:
         return None, error
+    return (query if endpoint.query else None), None
 
 
 def _prefetch(endpoint: Endpoint, query: Query | None, path_values: dict[str, str]) -> Prefetch | None:
@@ -267,7 +268,7 @@ def _body(
 
 def _idempotency_key(incoming: Request, document: JsonObject, query: Query | None) -> IdempotencyKey | None:
     sent = [header_values(incoming, name) for name in (b"x-idempotency-key", b"idempotency-key")]
-    return parsing.idempotency_key(sent, [document, None if query is None else query.model_dump()])
+    return parsing.idempotency_key(sent, [document, None if query is None else query.model_dump(exclude_none=True)])
 
 
 def _respond(endpoint: Endpoint, result: BaseModel | Rendered) -> Response:

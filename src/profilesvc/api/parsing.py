@@ -25,6 +25,7 @@ Model = TypeVar("Model", bound=BaseModel)
 Rules = Callable[[JsonObject], list[Problem]]
 MAX_DEPTH = 32
 MAX_VALUES = 10_000
+_LONGEST_NAME = 100  # characters of an unknown parameter that an error repeats
 _JSON_TYPE = re.compile(r"application/(?:[\w.!#$&^-]+\+)?json\Z", re.IGNORECASE | re.ASCII)
 _KEY_HEADER, _KEY = "X-Idempotency-Key", re.compile(r"[\x21-\x7e]{1,255}\Z")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -158,15 +159,17 @@ def _problem(where: str, error: ErrorDetails) -> tuple[str, str, str]:
     return where, ".".join(path), problem_of(error)
 
 
-def query_values(model: type[Query], raw: bytes) -> dict[str, str]:
-    """Return the declared parameters, each at most once; unknown ones are ignored.
+def query_values(model: type[Query], raw: bytes, *, is_write: bool) -> dict[str, str]:
+    """Return the declared parameters, each at most once (D-123).
 
-    A misspelling of a parameter in `exact` is rejected. Bytes that are not UTF-8 stay percent-encoded.
+    A write rejects an unknown parameter; a read ignores it, unless it is a misspelling of a parameter in `exact`.
+    Bytes that are not UTF-8 stay percent-encoded.
 
     Raises:
         ServiceError: VALIDATION_ERROR.
     """
     values: dict[str, str] = {}
+    unknown: list[Problem] = []
     for name, value in parse_qsl(raw.decode(), keep_blank_values=True, errors="werkzeug.url_quote"):
         if name in model.model_fields and name not in values:
             values[name] = value
@@ -174,9 +177,13 @@ def query_values(model: type[Query], raw: bytes) -> dict[str, str]:
         base = array.group(1) if (array := _ARRAY_SYNTAX.match(name)) else name
         if base in model.model_fields:
             raise invalid("query", base, "must be sent once, with a single value")
-        folded = base.replace("_", "").lower()
-        if right := next((exact for exact in model.exact if exact.lower() == folded), None):
-            raise invalid("query", base, f"is unknown; use `{right}`")
+        folded, known = base.replace("_", "").lower(), model.model_fields if is_write else model.exact
+        right = next((name for name in known if name.lower() == folded), None)
+        if right or is_write:
+            hint = f"; use `{right}`" if right else ""
+            unknown.append(("query", base[:_LONGEST_NAME], f"is unknown{hint}"))
+    if unknown:
+        raise invalid_many(unknown)
     return values
 
 

@@ -39,6 +39,7 @@ _KEY = {
     "primary_domain": "harbour.example",
     "allowed_domains": ["localhost"],
 }
+_SWITCHES: dict[str, object] = {"rewrites": True}  # so that the demo shows what the real provider returns
 _FEED = NotificationSettings(
     topic="projects/demo/topics/profiles", service_account="push@emulator.iam.gserviceaccount.com"
 )
@@ -67,7 +68,7 @@ def demo(port: Port = 8000) -> None:
         key = asyncio.run(_prepare(settings))
         publish(settings)
         runtime, provider = (
-            Runtime(clock=ShiftedClock(), own_url=url_of(HOST, listener)),
+            Runtime(clock=ShiftedClock(), own_url=url_of(HOST, listener), switches=_SWITCHES),
             _next_port(listener, port) if settings.provider.embedded else None,
         )
         notes: list[str] = []
@@ -134,7 +135,7 @@ async def _prepare(settings: Settings) -> JsonObject:
     from profilesvc.operations import notifications, seeding
 
     path = settings.data_dir / DEMO_KEY_FILE
-    async with open_services(settings, Runtime()) as services:
+    async with open_services(settings, Runtime(switches=_SWITCHES)) as services:
         await seeding.load_if_empty(services, load_world())
         if settings.provider.embedded:
             await notifications.enable(services)

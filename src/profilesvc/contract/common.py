@@ -133,9 +133,10 @@ class Body(BaseModel):
 
 
 class Query(BaseModel):
-    """Query parameters. Unknown ones are ignored; the parser rejects repeated ones.
+    """Query parameters. The parser rejects repeated ones, and unknown ones of a write (D-123).
 
-    A misspelling of a parameter in `exact` is rejected, because ignoring it would change what the request does.
+    A read ignores unknown ones, except for a misspelling of a parameter in `exact`, because ignoring that would change
+    what the request does.
     """
 
     exact: ClassVar[tuple[str, ...]] = ()

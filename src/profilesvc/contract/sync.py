@@ -1,6 +1,6 @@
 """Comparison, sync and history on the wire (docs/api-contract.md#sync)."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -25,9 +25,8 @@ class SyncResult(Data):
 
 
 class SyncQuery(Query):
-    """Whether to sync or only to preview. A misspelt `validateOnly` is rejected, because ignoring it would sync."""
+    """Which fields of the body to sync, and whether to sync or only to preview."""
 
-    exact: ClassVar[tuple[str, ...]] = ("validateOnly",)
     validateOnly: Annotated[
         Literal["true", "false"],
         Field(
@@ -36,6 +35,15 @@ class SyncQuery(Query):
             "An addition of this service."
         ),
     ] = "false"
+    updateMask: Annotated[
+        str | None,
+        Field(
+            description="The fields of the body to sync, such as `title,profile.description`. Other fields of the body "
+            "are neither sent nor stored. A named field that the body lacks is cleared, as at the provider. Without "
+            "the parameter, all fields of the body are synced, and no other field is changed.",
+            examples=["title,phoneNumbers"],
+        ),
+    ] = None
 
 
 class FilteredField(Data):

@@ -236,3 +236,28 @@ def _joined(intervals: list[Span]) -> tuple[Span, ...]:
         else:
             result.append((start, end))
     return tuple(result)
+
+
+def special_minutes(periods: object) -> tuple[tuple[int, tuple[Span, ...]], ...]:
+    """Return the minutes of each date that SpecialHourPeriods cover, by the ordinal of the date; none if it is closed.
+
+    The minutes count from 00:00 of the start date, so those after midnight are beyond 1,440.
+
+    Raises:
+        ValueError: Something is no array of SpecialHourPeriods, is not in whole minutes, or closes before it opens.
+    """
+    if not isinstance(periods, list | tuple):
+        raise ValueError("must be an array of periods")  # noqa: TRY004 - one kind of error for values
+    dates: dict[int, list[Span]] = {}
+    for one in periods:
+        if not isinstance(one, dict) or _wrong_date(one.get("startDate")):
+            raise ValueError("must have a date")
+        date = _ordinal(one["startDate"])
+        covered = dates.setdefault(date, [])
+        if one.get("closed"):
+            continue
+        start, end = (second - date * _DAY_SECONDS for second in _special_span(one))
+        if start % _MINUTE or end % _MINUTE or end <= start:
+            raise ValueError("must be in whole minutes, and close after it opens")
+        covered.append((start // _MINUTE, end // _MINUTE))
+    return tuple((date, _joined(covered)) for date, covered in sorted(dates.items()))

@@ -11,14 +11,12 @@ from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.format import Message, Writable
 from profilesvc.contract.provider.location import Location
 from profilesvc.contract.sync import FilterReason
-from profilesvc.domain import location_rules
+from profilesvc.domain import location_rules, meaning
 from profilesvc.domain.errors import invalid, invalid_many
 from profilesvc.domain.hours import faults
 from profilesvc.domain.messages import (
     access_of,
-    annotation_at,
     message_of,
-    normal,
     parse,
     without_nulls,
     without_read_only,
@@ -143,7 +141,7 @@ def plan_patch(current: JsonObject, sendable: JsonObject) -> Patch:
     changed: list[str] = []
     unchanged: list[str] = []
     for path, value in leaves(sendable):
-        (unchanged if _agrees(path, value, current) else changed).append(path)
+        (unchanged if _agrees(path, value, current, sendable) else changed).append(path)
     target = merge(current, sendable)
     mask = list(dict.fromkeys(mask_path(path) for path in changed))
     if _AREA in mask and _ADDRESS not in mask:
@@ -159,7 +157,7 @@ def differences(source: JsonObject, provider: JsonObject, filtered: list[str]) -
     return [
         {"field": path, "source": value, "provider": at(provider, path)}
         for path, value in leaves(source)
-        if path not in hidden and not _agrees(path, value, provider)
+        if path not in hidden and not _agrees(path, value, provider, source)
     ]
 
 
@@ -199,12 +197,10 @@ def _filter_reason(message: type[Message], name: str, allowed: tuple[str, ...] |
     return "plan" if allowed is not None and name not in allowed else None
 
 
-def _agrees(path: str, value: object, document: JsonObject) -> bool:
-    """Return whether the document has `value` at `path`. An absent field equals its default value."""
-    if value == {}:
-        return True
-    annotation = annotation_at(Location, path)
-    return bool(normal(annotation, value) == normal(annotation, at(document, path)))
+def _agrees(path: str, value: object, document: JsonObject, own: JsonObject | None = None) -> bool:
+    """Return whether the document has what `value` means at `path` (D-122). `own` is the document of the value."""
+    regions = meaning.region_of(own or {}), meaning.region_of(document)
+    return value == {} or meaning.same(path, value, at(document, path), regions)
 
 
 def at(document: JsonObject, path: str) -> object:

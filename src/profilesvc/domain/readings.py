@@ -5,6 +5,7 @@ from typing import Literal
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.sync import SyncComparison
+from profilesvc.domain import meaning
 
 Verdict = Literal["in_step", "changed_here", "changed_at_provider", "changed_in_both", "filtered"]
 
@@ -28,6 +29,7 @@ def reading(comparison: SyncComparison) -> list[FieldReading]:
     does not send `filtered` leaves.
     """
     differing = {difference.field for difference in comparison.differences}
+    documents = comparison.source, comparison.provider, comparison.lastSync
     readings = []
     for names, source in _leaves(comparison.source):
         values = source, _at(comparison.provider, names), _at(comparison.lastSync, names)
@@ -36,25 +38,18 @@ def reading(comparison: SyncComparison) -> list[FieldReading]:
         if path in comparison.filtered:
             verdict = "filtered"
         elif path in differing:
-            verdict = _changed_by(*values)
+            verdict = _changed_by(path, values, documents)
         readings.append(FieldReading(path, *values, verdict))
     return readings
 
 
-def _changed_by(source: object, provider: object, last: object) -> Verdict:
-    if _normal(provider) == _normal(last):
+def _changed_by(path: str, values: tuple[object, object, object], documents: tuple[JsonObject, ...]) -> Verdict:
+    source, provider, last = values
+    regions = [meaning.region_of(document) for document in documents]
+    if meaning.same(path, provider, last, (regions[1], regions[2])):
         return "changed_here"
-    return "changed_at_provider" if _normal(source) == _normal(last) else "changed_in_both"
-
-
-def _normal(value: object) -> object:
-    """Return the value as the provider writes it, without fields that are empty, zero or false."""
-    if isinstance(value, dict):
-        fields = {name: _normal(inner) for name, inner in value.items()}
-        value = {name: inner for name, inner in fields.items() if inner is not None}
-    elif isinstance(value, list):
-        value = [_normal(item) for item in value]
-    return value or None
+    is_ours = meaning.same(path, source, last, (regions[0], regions[2]))
+    return "changed_at_provider" if is_ours else "changed_in_both"
 
 
 def _leaves(document: JsonObject, above: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], object]]:

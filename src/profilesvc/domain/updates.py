@@ -1,6 +1,6 @@
 """The provider's own changes of a profile: which fields may be accepted or rejected, and the states of edits."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Literal, NamedTuple
 
 from profilesvc.contract.json import JsonObject
@@ -11,6 +11,7 @@ from profilesvc.domain.errors import Problem, invalid, invalid_many
 from profilesvc.domain.messages import access_of, message_of
 
 _MASK, _ADDRESS, _AREA = "updateMask", "storefrontAddress", "serviceArea"
+_LONGEST_NAME = 100
 
 
 class Masks(NamedTuple):
@@ -68,19 +69,45 @@ def covers(mask: Iterable[str], path: str) -> bool:
 
 
 def checked(mask: str) -> list[str]:
-    """Return the paths of an update mask.
+    """Return the paths of an update mask in a body.
 
     Raises:
         ServiceError: VALIDATION_ERROR that names every invalid path.
     """
+    return _checked("body", mask, _problem)
+
+
+def masked_body(body: JsonObject, mask: str) -> JsonObject:
+    """Return the part of a body that the update mask of a query names, with null for what the body lacks.
+
+    So a sync clears a named field without a value, as the provider does.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR that names every invalid path.
+    """
+    result: JsonObject = {}
+    for path in _checked("query", mask, _unwritable):
+        result = profiles.merge(result, _part(body, path))
+    return result
+
+
+def _part(body: JsonObject, path: str) -> JsonObject:
+    name, _, rest = path.partition(".")
+    value = body.get(name)
+    if not rest or not isinstance(value, dict | None):
+        return {name: value}
+    return {name: _part(value or {}, rest)}
+
+
+def _checked(where: str, mask: str, problem_of: Callable[[str], str | None]) -> list[str]:
     named = [path.strip() for path in mask.split(",")]
     problems = []
     for position, path in enumerate(named):
-        text = _problem(path)
+        text = problem_of(path)
         if text is None and covers(named[:position], path):
             text = "is named twice"
         if text is not None:
-            problems.append(("body", _MASK, f"`{path}` {text}"))
+            problems.append((where, _MASK, f"`{path[:_LONGEST_NAME]}` {text}"))
     if problems:
         raise invalid_many(problems)
     return named
@@ -122,7 +149,13 @@ def require_address(mask: list[str], masks: Masks, location: JsonObject) -> None
 
 
 def _problem(path: str) -> str | None:
-    """Return why a path cannot be in an update mask, or None."""
+    """Return why a path cannot be in an update mask that is sent to the provider, or None."""
+    whole = profiles.mask_path(path)
+    return _unwritable(path) or (None if whole == path else f"must be `{whole}`, which is sent whole")
+
+
+def _unwritable(path: str) -> str | None:
+    """Return why a path does not name a field that can be changed, or None."""
     inner, is_list = Location, False
     for name in path.split("."):
         field = None if inner is None or is_list else inner.model_fields.get(name)
@@ -131,5 +164,4 @@ def _problem(path: str) -> str | None:
         if access_of(field) is not None:
             return "cannot be changed"
         inner, is_list = message_of(field.annotation)  # type: ignore[assignment]  # None below a scalar
-    whole = profiles.mask_path(path)
-    return None if whole == path else f"must be `{whole}`, which is sent whole"
+    return None

@@ -5,8 +5,8 @@ On a socket it accepts only JSON and only the token that `guard.py` checks. It d
 `GET state` returns `{switches, now, locations, posts, faults}`. `PUT state` accepts any of these fields, changes only
 the ones it names, and returns the same as GET:
 
-    {"switches": {"strict": true, "review_seconds": 5, "reject_phrase": "casino", "refuse_refresh": false,
-                  "edits_per_minute": 10, "requests_per_minute": 300, "updates_per_day": 10000, ...},
+    {"switches": {"strict": true, "rewrites": true, "review_seconds": 5, "reject_phrase": "casino",
+                  "refuse_refresh": false, "edits_per_minute": 10, "requests_per_minute": 300, ...},
      "locations": {"locations/114": {"phoneNumbers": {"primaryPhone": "+81 45-555-0177"}, "labels": null}},
      "google_updated": {"locations/114": {"title": "Harbour Bookshop"}},
      "voice_of_merchant": {"locations/113": {"hasVoiceOfMerchant": true, "hasBusinessAuthority": true}},

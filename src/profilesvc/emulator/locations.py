@@ -11,6 +11,7 @@ from profilesvc.contract.provider.location import Location
 from profilesvc.emulator.errors import bad_request, not_found
 from profilesvc.emulator.filters import location_filter, location_order
 from profilesvc.emulator.masks import Path, applied, read_mask, trimmed, update_mask
+from profilesvc.emulator.rewriting import rewritten
 from profilesvc.emulator.rules import check_blocked, check_location, check_service_area, settled
 from profilesvc.emulator.state import count_edit, count_update, emulator, login, now, switches
 from profilesvc.emulator.store import dump, find
@@ -143,7 +144,8 @@ async def patch_location(location: str) -> JsonObject:
             return {}
         await count_edit(row.name)
         await count_update()
-        _store(row, before, settled(after, mask) if strict else after, mask)
+        after = settled(after, mask) if strict else after
+        _store(row, before, rewritten(after, mask) if switches().rewrites else after, mask)
         session.add(row)
         response = _visible(row, _WHOLE)
         _reverify(row, before)

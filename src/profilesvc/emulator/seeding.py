@@ -33,9 +33,10 @@ async def clear(session: AsyncSession) -> None:
 def fill(session: AsyncSession, world: JsonObject, now: int) -> None:
     """Add the logins, accounts, locations, posts and reviews of the demo data as the provider has them.
 
-    The review of a PROCESSING post ends `seed_review_seconds` from now.
+    `switches` of the demo data are those from the start and after a reset; without them, all have their defaults. The
+    review of a PROCESSING post ends `seed_review_seconds` from now.
     """
-    session.add(EmulatorStateRow(document="{}"))
+    session.add(EmulatorStateRow(document=dump(world.get("switches", {}))))
     for position, account in enumerate(world["accounts"]):
         document = {key: value for key, value in account.items() if key != "user_id"}
         session.add(EmulatorAccountRow(name=account["name"], position=position, document=dump(document)))

@@ -37,7 +37,8 @@ class Switches(BaseModel):
     """The emulator's behaviour, stored in its file. A limit of 0 is off; the provider's limits are 10, 300 and
     10,000. Requests are counted per API, for all logins together.
 
-    `strict` applies the provider's business rules and oddities; without it only the format is checked.
+    `strict` applies the provider's business rules and oddities; without it only the format is checked. With `rewrites`,
+    an update is stored in the provider's own spelling: national phone numbers, sorted lists, CRLF (rewriting.py).
     Posts and replies whose text contains `reject_phrase` become REJECTED after `review_seconds`. Consumers see an edit
     of a location only after `edit_review_seconds`. `reverify` removes the voice of merchant if the title or address
     of a location changes. `pin` completes a verification; `offer_auto` offers a method without a PIN. With
@@ -50,6 +51,7 @@ class Switches(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     strict: bool = False
+    rewrites: bool = False
     review_seconds: float = Field(20, ge=0)
     edit_review_seconds: float = Field(0, ge=0)
     reverify: bool = False

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.events import ProfileDrifted
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.sync import Difference
-from profilesvc.domain import profiles, updates
+from profilesvc.domain import meaning, profiles, updates
 from profilesvc.provider.port import Provider
 from profilesvc.services import events
 from profilesvc.services.context import AllowedLocation, Services
@@ -33,7 +33,7 @@ async def note(
     """
     synced = json.loads(row.last_sync or "{}")
     found = profiles.differences(synced, profile, profiles.filtered_leaves(synced, location.plan.syncable))
-    digest = _digest(found)
+    digest = _digest(found, profile)
     if digest == row.drift:
         return
     async with services.storage.write() as session:
@@ -41,9 +41,20 @@ async def note(
             _publish(services, session, row.owner_id, row.name, found)
 
 
-def _digest(found: list[JsonObject]) -> str | None:
-    """Return what identifies these differences; None for none."""
-    return hashlib.sha256(orjson.dumps(found, option=orjson.OPT_SORT_KEYS)).hexdigest() if found else None
+def _digest(found: list[JsonObject], profile: JsonObject) -> str | None:
+    """Return what identifies these differences, whatever the spelling of their values; None for none."""
+    if not found:
+        return None
+    region = meaning.region_of(profile)
+    formed = [
+        one | {side: meaning.form(one["field"], one[side], region) for side in ("source", "provider")} for one in found
+    ]
+    return hashlib.sha256(orjson.dumps(formed, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _differs(one: JsonObject, profile: JsonObject) -> bool:
+    region = meaning.region_of(profile)
+    return not meaning.same(one["field"], one["source"], one["provider"], (region, region))
 
 
 def _publish(services: Services, session: AsyncSession, owner_id: int, name: str, found: list[JsonObject]) -> None:
@@ -73,13 +84,14 @@ async def note_google(
         if before is not None and not is_check:
             return 0
         found, calls = _of_google(profile, await remote.google_updated(location.name)), 1
-    digest = _digest(found)
+    digest = _digest(found, profile)
     if digest != before:
         async with services.storage.write() as session:
             await require_kept(session, location)
             owner_id, name = location.owner_id, location.name
-            if await feed.note_google_update(session, owner_id, name, before, digest) and found:
-                _publish(services, session, owner_id, name, found)
+            differing = [one for one in found if _differs(one, profile)]
+            if await feed.note_google_update(session, owner_id, name, before, digest) and differing:
+                _publish(services, session, owner_id, name, differing)
     return calls
 
 

@@ -32,7 +32,6 @@ from profilesvc.storage.locations import LocationState, place_of
 from profilesvc.storage.sync import SyncRow
 
 LEASE_WAIT_SECONDS = 10.0
-LARGEST_SOURCE = 256 * 1024
 SHOWN = 10_000  # the entries of a location's history that its pages reach
 _FIRST_POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.02, 0.25
 
@@ -59,7 +58,7 @@ class Lease:
         self.must_end = False
         self.error: ServiceError | None = None
         self._until = 0
-        self.failed: Push | None = None  # the push to record when the lease ends
+        self.failed: JsonObject | None = None  # what stays desired of a failed push, to record when the lease ends
 
     async def take(self, session: AsyncSession) -> None:
         """Take the lease if it is free.
@@ -94,10 +93,10 @@ class Lease:
         return self.row
 
     async def end(self, session: AsyncSession) -> None:
-        """End the lease; a failed push stays in the history, and its body stays the desired state (D-84)."""
+        """End the lease. A failed push stays in the history, and is desired unless the provider rejected it (D-84)."""
         values: dict[str, object] = {}
-        if self.failed is not None and self.row is not None:
-            values["source"] = _desired(self.row, self.failed.body)
+        if self.failed and self.row is not None:
+            values["source"] = _desired(self.row, self.failed)
         location = self._location
         is_kept = await sync.end_lease(session, location.owner_id, location.name, self.holder, **values)
         self.must_end = False
@@ -221,7 +220,7 @@ async def _push(
             patch = planned(current, push)
             after = await remote.patch_location(row.name, patch.body, patch.mask) if patch.mask else current
         except ProviderError as error:
-            lease.failed = push
+            lease.failed = {} if error.reason == "rejected" else push.body
             raise provider_failure(error) from error
         changed = patch.changed
     return await _finish(services, row, push, Outcome(changed, after), lease, claim)
@@ -238,12 +237,9 @@ async def require_verified(services: Services, location: AllowedLocation, curren
 
 
 def _desired(row: LocationState, body: JsonObject) -> str:
-    """Merge the body over the stored source. If it gets too large, drop the fields that no sync can send."""
-    earlier = json.loads(row.source or "{}")
-    desired = json.dumps(profiles.merge(earlier, body))
-    if len(desired) > LARGEST_SOURCE:
-        desired = json.dumps(profiles.merge(profiles.split(earlier, None)[0], body))
-    return desired
+    """Merge the body over the stored source, without the fields that no sync sends in any plan (D-84)."""
+    desired = profiles.merge(json.loads(row.source or "{}"), body)
+    return json.dumps(profiles.split(desired, None)[0])
 
 
 @dataclass(frozen=True, slots=True)

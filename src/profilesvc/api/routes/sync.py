@@ -11,6 +11,7 @@ from profilesvc.contract.errors import (
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.location import Location
 from profilesvc.contract.sync import SyncComparison, SyncHistory, SyncHistoryQuery, SyncPreview, SyncQuery, SyncResult
+from profilesvc.domain import updates
 from profilesvc.domain.permissions import Permission
 from profilesvc.services import comparison, sync
 from profilesvc.services.access import user_or_service
@@ -54,8 +55,11 @@ async def sync_profile(
     """Sync a profile.
 
     Send profile data to the provider. Fields that it cannot accept are named in `fieldsFiltered`. With
-    `validateOnly=true` nothing is changed, and the response shows what would change.
+    `validateOnly=true` nothing is changed, and the response shows what would change. With `updateMask` only the named
+    fields of the body are synced.
     """
+    if query.updateMask is not None:
+        body = updates.masked_body(body, query.updateMask)
     if query.validateOnly == "true":
         return await comparison.preview(services, location, body)
     return await sync.run(services, caller, location, body, idempotency)
