@@ -37,7 +37,7 @@ async def test_the_table_at_a_receiver_of_webhooks(case: dict[str, Any]) -> None
     settings = SimpleNamespace(webhooks=SimpleNamespace(allow_private=False))
     services: Any = SimpleNamespace(settings=settings, clock=FrozenClock(now))
     channel = SimpleNamespace(target="https://hooks.example/", kind="slack")
-    due: Any = SimpleNamespace(channel=channel, event=None, now=now, owner_id=1, id=1)
+    due: Any = SimpleNamespace(channel=channel, event=None, now=now, created_at=now, owner_id=1, id=1)
     busy: Any = Busy()
     outcome = await WebhookSender(busy)(services, [due], {})
     assert isinstance(outcome, Retry)
