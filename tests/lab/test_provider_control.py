@@ -70,10 +70,10 @@ def test_customers_write_reviews_and_replies_are_seen_at_the_provider(lab: Lab) 
         lab.provider.document(f"{lab.location}/reviews/0")
 
 
-def test_a_dry_run_only_reads(lab: Lab) -> None:
+def test_a_dry_run_reads_and_validates(lab: Lab) -> None:
     alice, before = lab.client.user("alice"), lab.provider.profile(lab.location)
     told = alice.preview_sync(lab.location, {"title": "Other", "wifi": True})
-    assert (told.fieldsUpdated, told.fieldsFiltered) == (["title"], ["wifi"])
+    assert (told.fieldsUpdated, told.fieldsFiltered, told.checked) == (["title"], ["wifi"], "provider")
     assert lab.provider.profile(lab.location) == before
     calls = [line for line in lab.calls()[-1].provider if "/token" not in line]  # the first request gets one
-    assert [line.partition(" ")[0] for line in calls] == ["GET"]
+    assert [line.partition(" ")[0] for line in calls] == ["GET", "PATCH"]
