@@ -99,7 +99,7 @@ async def test_another_spelling_of_a_difference_is_not_reported_again(
     assert len([event for event in events if event["type"] == "profile.drifted"]) == 1
 
 
-async def test_what_consumers_see_in_another_spelling_is_not_reported(
+async def test_another_spelling_that_consumers_see_is_not_reported(
     alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
 ) -> None:
     own = (await document(emulator, PIER))["websiteUri"]

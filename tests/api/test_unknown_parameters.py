@@ -1,4 +1,4 @@
-"""D-123: a write rejects a query parameter that it does not have, and a sync takes an update mask."""
+"""D-123: a write rejects a query parameter that it does not have, and a sync has an update mask."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""D-122: values that mean the same are equal, by the table of cases, in either order and wherever they are compared."""
+"""D-122: values that mean the same are equal, in either order and wherever they are compared."""
 
 import json
 from pathlib import Path

@@ -161,6 +161,11 @@ def differences(source: JsonObject, provider: JsonObject, filtered: list[str]) -
     ]
 
 
+def changed(before: JsonObject, after: JsonObject) -> list[str]:
+    """Return the leaf paths of a profile that had another meaning before."""
+    return [path for path, value in leaves(after) if not _agrees(path, value, before, after)]
+
+
 def drift(source: JsonObject, provider: JsonObject, syncable: tuple[str, ...] | None) -> list[str]:
     """Return the leaf paths that differ. Fields with identical JSON are skipped."""
     changed = {name: value for name, value in source.items() if provider.get(name) != value}

@@ -42,7 +42,7 @@ def _phone(value: str, region: str | None) -> str:
         number = phonenumbers.parse(value, region and region.upper())
     except phonenumbers.NumberParseException:
         return value
-    is_national = phonenumbers.region_code_for_country_code(number.country_code) == (region or "").upper()
+    is_national = phonenumbers.region_code_for_country_code(number.country_code or 0) == (region or "").upper()
     form = phonenumbers.PhoneNumberFormat
     return phonenumbers.format_number(number, form.NATIONAL if is_national else form.INTERNATIONAL)
 

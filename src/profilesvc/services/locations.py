@@ -19,7 +19,7 @@ from profilesvc.contract.events import SyncSwitchChanged, VerificationChanged
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.locations import LocationListQuery, SyncSwitched, VerificationRefreshed
 from profilesvc.database.statements import Executor
-from profilesvc.domain import meaning, profiles, verification
+from profilesvc.domain import profiles, verification
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.posts import can_have_posts
 from profilesvc.domain.problems import counted
@@ -344,17 +344,10 @@ async def store_imported(
         **values,
         "verification_state": state,
     }
-    changed = profiles.leaves(profile)
+    changed = profiles.changed({} if old is None else json.loads(old.profile), profile)
     if old is None:
         await locations.add(session, owner_id=owner_id, name=name, source=desired, sync_enabled=False, **cached)
     else:
-        before = dict(profiles.leaves(json.loads(old.profile)))
-        region = meaning.region_of(profile)
-        changed = [
-            (path, value)
-            for path, value in changed
-            if not meaning.same(path, before.get(path), value, (region, region))
-        ]
         source = {} if old.last_sync is not None else {"source": desired}
         await _verify(services, session, owner_id, name, is_verified, state)
         await locations.import_again(session, owner_id, name, **cached, **source)
