@@ -12,7 +12,8 @@ from profilesvc.contract.posts import Post
 from profilesvc.domain.time import FrozenClock, month_start
 from profilesvc.services.context import Services
 from profilesvc.settings import ProviderSettings, Settings
-from profilesvc.storage import posts, tables
+from profilesvc.storage import post_usage as usage
+from profilesvc.storage import tables
 from profilesvc.storage.tables import events, idempotency, post_usage
 from support.api import ALICE, BOB, CAROL, Site, assert_error, assert_ok, fields
 from support.effort import effort
@@ -45,7 +46,7 @@ async def spend_rest(services: Services) -> None:
 async def spent(services: Services) -> int:
     """The posts that count against Alice's quota."""
     async with services.storage.read() as session:
-        return await posts.used(session, 1, month_start(services.clock.now()))
+        return (await usage.find(session, 1, month_start(services.clock.now()))).used
 
 
 class TestAnswer:
@@ -224,7 +225,7 @@ class TestIdempotency:
         await spend(services, LIMIT)
         assert_error(await create(alice, headers=KEY), 429, "QUOTA_EXCEEDED")
         async with services.storage.write() as session:
-            await posts.give_back(session, 1, month_start(services.clock.now()))
+            await usage.settle(session, 1, month_start(services.clock.now()), given_back=1)
         assert_ok(await create(alice, headers=KEY), 201)
 
     async def test_replays_a_final_rejection_and_retries_a_temporary_one(

@@ -53,14 +53,15 @@ async def test_a_post_reads_its_caller_only(
     claims: int,
     request: pytest.FixtureRequest,
 ) -> None:
-    """Two transactions: the quota before the provider is asked, the post after it; a claim is one more.
+    """Two transactions: a place of the quota before the provider is asked, its use and the post after it.
 
+    A claim is one transaction more.
     The statements of a claim: it is made, it gets the month in which the post is counted, and the response.
     """
     sent, response = await sent_for(services, client, POSTS, headers)
     assert response.status_code == 201
     assert len(sent.reads) == own_reads(request), sent.reads
-    assert len(sent.statements) == own_reads(request) + 3 + EVENT + 3 * claims, sent.statements
+    assert len(sent.statements) == own_reads(request) + 4 + EVENT + 3 * claims, sent.statements
     assert sent.transactions == 2 + claims
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import collections
+import random
 from collections.abc import Iterator
 from functools import partial
 
@@ -9,12 +10,16 @@ import httpx
 import pytest
 
 from support.api import ALICE, BOB, assert_error, assert_ok
+from support.consent import BAKERY, CONNECTIONS, DANA, add_dana, connect_by_token, imported
 from support.deployment import KEYS, TOKEN, Deployment, at_once, deployed, new_site
 from support.effort import effort
+from support.program import controls
 
 pytestmark = [pytest.mark.thorough, pytest.mark.fuzz, pytest.mark.postgres]
 POSTS = "/api/v1/posts?locationId=locations/111"
 HEARTBEAT = "/api/v1/api-keys/heartbeat"
+SYNC_OF_BAKERY = "/api/v1/sync/411"
+POST = {"summary": "Valid"}
 ROUNDS = effort(1, 500)
 
 
@@ -60,6 +65,44 @@ async def test_A140_the_quota_is_exact_at_its_edge(deployment: Deployment, alice
             assert collections.Counter(answer.status_code for answer in answers) == {201: 5, 429: 195}
             assert await deployment.provider_calls("POST") == before + 5
             assert_error(await user.post(POSTS, json={"summary": "Late"}), 429, "QUOTA_EXCEEDED")
+
+
+async def test_place_that_is_given_back_is_never_called_used_up(deployment: Deployment, alice: str) -> None:
+    """With one post left in the month, a post that the provider rejects holds the place of a valid one for a while."""
+    fault = {"kind": "status", "status": 400, "times": 1, "match": {"method": "POST", "path": ".*/localPosts"}}
+    async with deployment.client(alice) as user:
+        assert_ok(await user.post(POSTS, json={"summary": "The row of the month"}), 201)
+        for _ in range(effort(5, 100)):
+            await deployment.sql("UPDATE post_usage SET used = 999, held = 0 WHERE owner_id = 1")
+            with controls(deployment.emulator.folder / "var", deployment.emulator.url) as control:
+                await asyncio.to_thread(control.post, "faults", json=fault)
+            answers = await at_once(2, lambda: user.post(POSTS, json=POST))
+            assert collections.Counter(answer.status_code for answer in answers)[502] == 1
+            for answer in answers:
+                if answer.status_code == 429:
+                    assert_error(answer, 429, "RATE_LIMITED")
+            if 201 not in {answer.status_code for answer in answers}:
+                assert_ok(await user.post(POSTS, json=POST), 201)
+            assert_error(await user.post(POSTS, json=POST), 429, "QUOTA_EXCEEDED")
+
+
+async def test_disconnection_of_a_login_leaves_no_lease(deployment: Deployment, alice: str) -> None:
+    async with httpx.AsyncClient(base_url=deployment.emulator.url, trust_env=False) as emulator:
+        with controls(deployment.emulator.folder / "var", deployment.emulator.url) as control:
+            emulator.headers["Authorization"] = control.headers["Authorization"]
+        await add_dana(emulator)
+    async with deployment.client(alice) as user:
+        for _ in range(effort(3, 200)):
+            number = await connect_by_token(user, alice, DANA)
+            await imported(user, int(number), locations=[BAKERY], business_id=10)
+            path = "/api/v1/external-business/locations/411/sync"
+            assert_ok(await user.patch(path, json={"syncEnabled": True}))
+            assert_ok(await user.post(SYNC_OF_BAKERY, json={"title": "First"}))
+            running = [asyncio.create_task(user.post(SYNC_OF_BAKERY, json={"title": f"{i}"})) for i in range(6)]
+            await asyncio.sleep(random.uniform(0, 0.1))
+            assert_ok(await user.delete(f"{CONNECTIONS}/{number}"))
+            statuses = {answer.status_code for answer in await asyncio.gather(*running)}
+            assert statuses <= {200, 404}, statuses
 
 
 async def test_A107_A114_keys_of_one_millisecond_have_ids_of_their_own(deployment: Deployment, alice: str) -> None:

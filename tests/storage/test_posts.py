@@ -4,12 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.engine import Storage
-from profilesvc.provider.port import ProviderError
-from profilesvc.services.posts import stored
 from profilesvc.settings import Settings
-from profilesvc.storage import posts
+from profilesvc.storage import post_usage, posts
 from profilesvc.storage.posts import StoredPost
 
 HERE, ELSEWHERE = "locations/111", "locations/112"
@@ -105,54 +104,39 @@ class TestPage:
             assert await posts.first_page(session, 1, HERE, 2) == ((12, None), ("", ""))
 
 
+TIMES = 0, 1
+
+
+async def hold(session: AsyncSession, owner_id: int, month: int, limit: int) -> bool:
+    return await post_usage.hold(session, owner_id, month, limit, TIMES)
+
+
 class TestQuota:
     async def test_is_exact_in_a_race(self, storage: Storage) -> None:
         async def reserve() -> bool:
             async with storage.write() as session:
-                return await posts.reserve(session, 1, month=7, limit=5) is not None
+                return await hold(session, 1, month=7, limit=5)
 
         assert sum(await asyncio.gather(*[reserve() for _ in range(50)])) == 5
 
     async def test_counts_months_and_users_apart_and_never_below_none(self, storage: Storage) -> None:
         async with storage.write() as session:
-            assert await posts.reserve(session, 1, month=7, limit=1)
-            assert not await posts.reserve(session, 1, month=7, limit=1)
-            assert await posts.reserve(session, 1, month=8, limit=1)
-            assert await posts.reserve(session, 2, month=7, limit=1)
-            await posts.give_back(session, 1, 7)
-            await posts.give_back(session, 1, 7)
-            assert [await posts.used(session, *place) for place in ((1, 7), (1, 8), (2, 7), (3, 7))] == [0, 1, 1, 0]
+            assert await hold(session, 1, month=7, limit=1)
+            assert not await hold(session, 1, month=7, limit=1)
+            assert await hold(session, 1, month=8, limit=1)
+            assert await hold(session, 2, month=7, limit=1)
+            await post_usage.settle(session, 1, 7, released=1, given_back=1)
+            await post_usage.settle(session, 1, 7, released=1, given_back=1)
+            found = [await post_usage.find(session, *place) for place in ((1, 7), (1, 8), (2, 7), (3, 7))]
+        assert [(usage.used, usage.held_at(0)) for usage in found] == [(0, 0), (1, 1), (1, 1), (0, 0)]
+
+    async def test_holds_that_have_ended_are_not_counted_with_later_ones(self, storage: Storage) -> None:
+        async with storage.write() as session:
+            for times in ((0, 10), (5, 15), (20, 30)):
+                assert await post_usage.hold(session, 1, 7, 9, times)
+            usage = await post_usage.find(session, 1, 7)
+        assert (usage.used, usage.held_at(29), usage.held_at(30)) == (3, 1, 0)
 
     async def test_of_nothing_allows_nothing(self, storage: Storage) -> None:
         async with storage.write() as session:
-            assert not await posts.reserve(session, 1, month=7, limit=0)
-
-
-class TestStored:
-    def test_never_shows_the_account(self) -> None:
-        media = [{"name": "accounts/1/locations/111/media/9", "mediaFormat": "PHOTO"}, {"mediaFormat": "PHOTO"}]
-        document = {"name": "accounts/1/locations/111/localPosts/5", "media": media, "summary": "港"}
-        kept = stored(HERE, document)
-        assert kept.document == (
-            '{"name":"locations/111/localPosts/5","media":[{"name":"locations/111/media/9","mediaFormat":"PHOTO"},'
-            '{"mediaFormat":"PHOTO"}],"summary":"港"}'
-        )
-        assert (kept.post_id, kept.created_at, kept.state) == ("5", 0, "")
-
-    @pytest.mark.parametrize(
-        "document",
-        [
-            {},
-            {"name": 5},
-            {"name": "accounts/1/locations/112/localPosts/5"},
-            {"name": "accounts/1/locations/111/localPosts/" + "5" * 65},
-            {"name": "locations/111/localPosts/5", "createTime": "yesterday"},
-            {"name": "locations/111/localPosts/5", "createTime": 5},
-            {"name": "locations/111/localPosts/5", "media": "x"},
-            {"name": "locations/111/localPosts/5", "media": [{"name": 1}]},
-            {"name": "locations/111/localPosts/5", "summary": "\ud800"},
-        ],
-    )
-    def test_rejects_posts_of_other_locations(self, document: dict[str, object]) -> None:
-        with pytest.raises(ProviderError, match="unreadable post"):
-            stored(HERE, document)
+            assert not await hold(session, 1, month=7, limit=0)

@@ -1,6 +1,5 @@
 """Compare a site's data with the provider's, and preview a sync; nothing is changed."""
 
-import contextlib
 import json
 
 from profilesvc.contract.json import JsonObject
@@ -8,11 +7,10 @@ from profilesvc.contract.sync import ComparedField, FilteredField, SyncCompariso
 from profilesvc.domain import profiles
 from profilesvc.domain.time import iso
 from profilesvc.domain.updates import NO_EDITS, Masks, has_flag
-from profilesvc.provider.port import Provider, ProviderError
-from profilesvc.services import drift
+from profilesvc.provider.port import Provider
 from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Services
-from profilesvc.services.locations import keep, load
+from profilesvc.services.locations import Found, load, note
 from profilesvc.services.provider_errors import raising_provider_failure
 from profilesvc.services.provider_logins import provider_at
 from profilesvc.services.sync import checked, require_syncable
@@ -32,10 +30,7 @@ async def compare(services: Services, location: AllowedLocation) -> SyncComparis
         filtered = profiles.filtered_leaves(source, location.plan.syncable)
         found = profiles.differences(source, provider, filtered)
         edits = await _edits(remote, location, provider) if found else NO_EDITS
-    await keep(services, location, provider, now)
-    await drift.note(services, location, row, provider, now)
-    with contextlib.suppress(ProviderError):  # the background check reads it later
-        await drift.note_google(services, location, remote, provider)
+    await note(services, location, remote, Found(row, provider, now))
     return SyncComparison(
         source=source,
         provider=provider,

@@ -38,12 +38,19 @@ class Plan(NamedTuple):
 
 async def plan(services: Services, caller: Caller, token: str) -> Plan:
     """Return what the deletion of the caller's account would delete; `token` is that of the caller's session."""
+    email, is_fresh = await _signed_in(services, caller, token)
+    async with services.storage.read() as session:
+        rows = await deletions.counts(session, caller.owner_id)
+    return Plan(email, rows, is_fresh)
+
+
+async def _signed_in(services: Services, caller: Caller, token: str) -> tuple[str, bool]:
+    """Return the address of the caller, and whether the sign-in is recent."""
     started_at = await sessions.started_at(services, caller, token)
     async with services.storage.read() as session:
         user = await users.user(session, caller.owner_id)
-        rows = await deletions.counts(session, caller.owner_id)
     assert user is not None, "the caller was just admitted"
-    return Plan(user.email, rows, services.clock.now() - started_at <= FRESH)
+    return user.email, services.clock.now() - started_at <= FRESH
 
 
 async def request_own(services: Services, caller: Caller, token: str, email: str) -> None:
@@ -52,11 +59,11 @@ async def request_own(services: Services, caller: Caller, token: str, email: str
     Raises:
         ServiceError: CONFLICT if the sign-in is too old; VALIDATION_ERROR for another address.
     """
-    found = await plan(services, caller, token)
-    if not found.is_fresh:
+    own, is_fresh = await _signed_in(services, caller, token)
+    if not is_fresh:
         raise ServiceError(CONFLICT, "Your sign-in is too old for this. Sign in again.")
-    if email.strip().lower() != found.email:
-        raise invalid("body", "email", f"must be {found.email}")
+    if email.strip().lower() != own:
+        raise invalid("body", "email", f"must be {own}")
     await request(services, caller.owner_id)
 
 

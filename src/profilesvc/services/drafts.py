@@ -6,7 +6,7 @@ import re
 from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from profilesvc.contract.errors import CONFLICT
+from profilesvc.contract.errors import CONFLICT, RATE_LIMITED
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.posts import check_create
@@ -263,7 +263,7 @@ async def _failed(services: Services, due: DueDraft, error: ServiceError, *, may
             error.kind.status >= 500 or error.kind.status == CONFLICT.status
         )
     is_unknown = is_unknown or may_exist
-    is_temporary = is_unknown or bool(error.details.get("retryable", False))
+    is_temporary = is_unknown or error.kind is RATE_LIMITED or bool(error.details.get("retryable", False))
     next_at = services.clock.now() + _RETRY if is_temporary else None
     state: drafts.State = "sending" if is_unknown else "failed" if next_at is None else "scheduled"
     log.info("drafts: publishing draft %s failed: %s", due.id, error.kind.code)

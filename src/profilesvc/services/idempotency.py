@@ -82,6 +82,10 @@ class Lock(Protocol):
     def must_end(self) -> bool:
         """Return whether `end` has something to write."""
 
+    @property
+    def error(self) -> ServiceError | None:
+        """Return why the operation has lost the lock before its end; it decides over what failed without the lock."""
+
     async def take(self, session: AsyncSession) -> None:
         """Take the lock if it is free; the operation waits for it otherwise."""
 
@@ -196,6 +200,8 @@ async def _fail(services: Services, claim: Claim | None, lock: Lock | None, erro
             await lock.end(session)
     if not is_settled:
         raise _in_progress() from error
+    if lock is not None and lock.error is not None and isinstance(error, ServiceError):
+        raise lock.error from error
 
 
 async def _settle(session: AsyncSession, claim: Claim, error: BaseException, now: int) -> bool:

@@ -1,15 +1,24 @@
 """Locations: the cache of the provider's data, the sync switch, verification and import."""
 
+import asyncio
 import contextlib
 import json
+from typing import NamedTuple
 
 import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.contract.errors import CONFLICT, LOCATION_NOT_VERIFIED, NOT_FOUND, PLAN_RESTRICTION
+from profilesvc.contract.errors import (
+    CONFLICT,
+    LOCATION_NOT_VERIFIED,
+    NOT_FOUND,
+    PLAN_RESTRICTION,
+    SERVICE_UNAVAILABLE,
+)
 from profilesvc.contract.events import SyncSwitchChanged, VerificationChanged
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.locations import LocationListQuery, SyncSwitched, VerificationRefreshed
+from profilesvc.database.statements import Executor
 from profilesvc.domain import profiles, verification
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.problems import counted
@@ -17,9 +26,9 @@ from profilesvc.domain.request import in_background
 from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import SECOND
 from profilesvc.domain.updates import has_flag
-from profilesvc.provider.port import ProviderError, Verification
+from profilesvc.provider.port import Provider, ProviderError, Verification
 from profilesvc.services import drift, events, mirrors
-from profilesvc.services.access import require_plan
+from profilesvc.services.access import missing, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.holds import lift
 from profilesvc.services.provider_errors import raising_provider_failure
@@ -32,6 +41,7 @@ from profilesvc.storage.sync import SyncRow
 from profilesvc.storage.users import UserState
 
 _LONGEST_TITLE = 500  # characters; PostgreSQL rejects an entry of an index above 2,704 bytes
+_PATIENCE_SECONDS = 1.0  # of a reader with the writers of the database
 _TURNS = 10  # waits for the quota during the import of one location
 _DETAIL = ("title", "storefrontAddress", "phoneNumbers", "regularHours")
 
@@ -75,10 +85,7 @@ async def get(services: Services, location: AllowedLocation) -> Rendered:
         except ProviderError:
             age = (now - cached.profile_read_at) // SECOND
         else:
-            await keep(services, location, profile, now)
-            await drift.note(services, location, cached, profile, now)
-            with contextlib.suppress(ProviderError):  # the background check reads it later
-                await drift.note_google(services, location, remote, profile)
+            await note(services, location, remote, Found(cached, profile, now))
     detail = {"name": location.name, **{name: profile[name] for name in _DETAIL if name in profile}}
     return Rendered(orjson.dumps(detail | {"locationState": {"isVerified": cached.is_verified}}), data_age=age)
 
@@ -96,6 +103,40 @@ async def _is_fresh(
         return cached.profile_read_at > await feed.valid_from(session, location.owner_id, location.name, "profile")
 
 
+class Found(NamedTuple):
+    """A profile that was read from the provider, the location's row from before, and when the reading started."""
+
+    before: LocationState
+    profile: JsonObject
+    read_at: int
+
+
+async def note(services: Services, location: AllowedLocation, remote: Provider, found: Found) -> None:
+    """Store what was read, and publish what has changed, within a moment or after the response.
+
+    A reader does not wait for the database's writers. What cannot be stored at all is read again by the next request.
+
+    Raises:
+        ServiceError: NOT_FOUND as in `load`.
+    """
+    noting = services.background.finish(_note(services, location, remote, found))
+    try:
+        await asyncio.wait_for(noting, _PATIENCE_SECONDS)
+    except TimeoutError:
+        return
+    except ServiceError as error:
+        if error.kind is not SERVICE_UNAVAILABLE:
+            raise
+
+
+async def _note(services: Services, location: AllowedLocation, remote: Provider, found: Found) -> None:
+    before, profile, read_at = found
+    await keep(services, location, profile, read_at)
+    await drift.note(services, location, before, profile, read_at)
+    with contextlib.suppress(ProviderError):  # the background check reads it later
+        await drift.note_google(services, location, remote, profile)
+
+
 async def keep(services: Services, location: AllowedLocation, profile: JsonObject, read_at: int) -> None:
     """Store a profile that was read from the provider; the reading started at `read_at`."""
     document, title = json.dumps(profile), title_of(profile)
@@ -104,10 +145,19 @@ async def keep(services: Services, location: AllowedLocation, profile: JsonObjec
 
 
 async def load(services: Services, location: AllowedLocation) -> LocationState:
-    """Return the row of a location with its cached profile."""
+    """Return the row of a location with its cached profile.
+
+    Raises:
+        ServiceError: NOT_FOUND, because the owner has disconnected the location meanwhile.
+    """
     async with services.storage.read() as session:
-        row = await locations.state(session, location.owner_id, location.name)
-    assert row is not None, "an allowed location exists"
+        return await _kept(session, location)
+
+
+async def _kept(session: Executor, location: AllowedLocation) -> LocationState:
+    row = await locations.state(session, location.owner_id, location.name)
+    if row is None or row.disconnected_at is not None:
+        raise missing("location")
     return row
 
 
@@ -121,17 +171,16 @@ async def switch_sync(services: Services, location: AllowedLocation, enabled: bo
     """Switch sync on or off. Switching it off is always allowed (D-72).
 
     Raises:
-        ServiceError: PLAN_RESTRICTION, LOCATION_NOT_VERIFIED.
+        ServiceError: PLAN_RESTRICTION, LOCATION_NOT_VERIFIED; NOT_FOUND as in `load`.
     """
     if enabled:
         require_plan(location, "sync")
     async with services.storage.write() as session:
         if await locations.switch_sync(session, location.owner_id, location.name, enabled):
             _publish_switch(services, session, location.owner_id, location.name, enabled)
-        elif enabled:
-            row = await locations.state(session, location.owner_id, location.name)
-            assert row is not None, "an allowed location exists"
-            if not row.is_verified:
+        else:
+            row = await _kept(session, location)
+            if enabled and not row.is_verified:
                 raise ServiceError(LOCATION_NOT_VERIFIED, verificationState=row.verification_state)
     return SyncSwitched(locationId=location.name, syncEnabled=enabled)
 
@@ -157,9 +206,15 @@ async def refresh_verification(services: Services, location: AllowedLocation) ->
 async def store_verification(
     services: Services, location: AllowedLocation, current: Verification
 ) -> VerificationRefreshed:
+    """Store a verification that was read.
+
+    Raises:
+        ServiceError: NOT_FOUND as in `load`.
+    """
     is_verified, state = verification.derive(current.voice_of_merchant, current.verifications)
     async with services.storage.write() as session:
         await _verify(services, session, location.owner_id, location.name, is_verified, state)
+        await _kept(session, location)
     return VerificationRefreshed(locationId=location.name, isVerified=is_verified, verificationState=state)
 
 
@@ -285,7 +340,6 @@ async def store_imported(
         "title": title_of(profile),
         **values,
         "verification_state": state,
-        "disconnected_at": None,
     }
     changed = profiles.leaves(profile)
     if old is None:
@@ -295,7 +349,7 @@ async def store_imported(
         changed = [(path, value) for path, value in changed if before.get(path) != value]
         source = {} if old.last_sync is not None else {"source": desired}
         await _verify(services, session, owner_id, name, is_verified, state)
-        await locations.change(session, owner_id, name, **cached, **source)
+        await locations.import_again(session, owner_id, name, **cached, **source)
     await sync.add(
         session,
         owner_id,

@@ -15,7 +15,7 @@ from profilesvc.domain.updates import has_flag
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.key_events import entry
 from profilesvc.storage import connection as contacts
-from profilesvc.storage import keys, locations, overview, posts, users
+from profilesvc.storage import keys, locations, overview, post_usage, users
 from profilesvc.storage.keys import domains_of
 from profilesvc.storage.overview import KeyRow, SiteRow
 
@@ -209,7 +209,7 @@ async def usage(services: Services, caller: Caller) -> Usage:
     """Return how much of the caller's plan is used, and all plans, the cheapest first."""
     now = services.clock.now()
     async with services.storage.read() as session:
-        used = await posts.used(session, caller.owner_id, month_start(now))
+        used = (await post_usage.find(session, caller.owner_id, month_start(now))).used
         assigned = await locations.assigned(session, caller.owner_id)
         live = {row.id for row in await overview.of_keys(session, caller.owner_id, now)}
     plans = list(services.plans.values())

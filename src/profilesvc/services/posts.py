@@ -1,29 +1,29 @@
 """List and create local posts, and cache those of each location (D-76)."""
 
+import contextlib
 import re
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 
 import orjson
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.common import location_name, post_id, without_account
-from profilesvc.contract.errors import QUOTA_EXCEEDED, SERVICE_UNAVAILABLE
-from profilesvc.contract.events import EventType, PostChanged, QuotaWarning
+from profilesvc.contract.errors import SERVICE_UNAVAILABLE
+from profilesvc.contract.events import EventType, PostChanged
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.posts import PostListQuery
 from profilesvc.contract.provider.post import LocalPost
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.messages import normal
 from profilesvc.domain.posts import check_create
-from profilesvc.domain.problems import counted
-from profilesvc.domain.time import SECOND, iso, month_start, parse_iso
+from profilesvc.domain.time import SECOND, parse_iso
 from profilesvc.provider.port import ProviderError
-from profilesvc.services import events
+from profilesvc.services import events, post_quota
 from profilesvc.services.access import missing, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Prefetch, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey, run_once
 from profilesvc.services.page_tokens import seal, unseal
+from profilesvc.services.post_quota import Place
 from profilesvc.services.provider_errors import provider_failure, raising_provider_failure
 from profilesvc.services.provider_logins import provider_at, require_kept
 from profilesvc.storage import posts
@@ -35,7 +35,6 @@ _PROCESSING_MAX_AGE = 5 * SECOND
 _CLOCK_SKEW = 5 * SECOND
 _KINDS: dict[str, EventType] = {"LIVE": "post.published", "REJECTED": "post.rejected"}
 _BY_CALLER: tuple[EventType, ...] = ("post.created", "post.updated", "post.deleted")
-_WARNINGS = (100, 80)  # percent of the month's posts
 _STATE = re.compile(r"[A-Z_]{1,40}", re.ASCII)
 _POSITION = re.compile(r"[0-9]{1,15}\.[A-Za-z0-9_-]{1,64}", re.ASCII)
 
@@ -109,7 +108,8 @@ async def create(
     """Create a post; its state in the response is PROCESSING even if the provider was faster (D-76).
 
     Raises:
-        ServiceError: VALIDATION_ERROR, PLAN_RESTRICTION, QUOTA_EXCEEDED, PROVIDER_API_ERROR, in this order.
+        ServiceError: VALIDATION_ERROR, PLAN_RESTRICTION, QUOTA_EXCEEDED or RATE_LIMITED, PROVIDER_API_ERROR, in this
+            order.
     """
     post = check_create(body)
     if key is None:
@@ -126,20 +126,20 @@ async def _create(services: Services, location: AllowedLocation, post: JsonObjec
     if claim is not None and claim.fence > 1:
         with raising_provider_failure():
             existing = await _created_before(services, location, post, claim.since)
-    month = await _count(services, location, now, claim, exists=existing is not None)
+    place = await post_quota.hold(services, location, now, claim, exists=existing is not None)
     try:
         remote = await provider_at(services, location)
         document = existing or await remote.create_post(location.account, location.name, post)
         created = stored(location.name, {**document, "state": "PROCESSING"})
     except ProviderError as error:
-        if error.has_failed:  # a post of a lost response stays counted
-            async with services.storage.write() as session:
-                await posts.give_back(session, location.owner_id, month)
-                if claim is not None:
-                    await claim.write(session, None)
+        await _not_created(services, location, place, claim, has_failed=error.has_failed)
         raise provider_failure(error) from error
+    except ServiceError:  # of `provider_at`
+        await _not_created(services, location, place, claim, has_failed=True)
+        raise
     response = created.document.encode()
     async with services.storage.write() as session:
+        await post_quota.use(services, session, location, place)
         if claim is not None:
             await claim.finish(session, _CREATED, response)
         await require_kept(session, location)
@@ -150,47 +150,19 @@ async def _create(services: Services, location: AllowedLocation, post: JsonObjec
     return Rendered(response)
 
 
-async def _count(services: Services, location: AllowedLocation, now: int, claim: Claim | None, *, exists: bool) -> int:
-    """Count the post before it is sent, because the provider is never awaited inside a transaction (D-52).
-
-    A post is counted once, whichever attempt creates it. One that exists is counted even if the quota is used up.
-
-    Returns:
-        The month in which it is counted.
-    """
-    month, limit = month_start(now), location.plan.monthly_posts
-    if claim is not None and claim.note and (exists or claim.note == str(month)):
-        return int(claim.note)
-    async with services.storage.write() as session:
-        used = await posts.reserve(session, location.owner_id, month, None if exists else limit)
-        if used is not None:
-            if claim is not None:
-                await claim.write(session, str(month))
-                if claim.note:  # of an earlier month, in which it was not created
-                    await posts.give_back(session, location.owner_id, int(claim.note))
-            await _warn(services, session, location, month, used)
-            return month
-        used = await posts.used(session, location.owner_id, month)
-    services.metrics.limit_reached("posts-per-month")
-    resets_at = month_start(now, 1)
-    raise ServiceError(
-        QUOTA_EXCEEDED,
-        f"The monthly limit of {counted(limit, 'post')} is used up. It resets on {iso(resets_at).partition('T')[0]}.",
-        retry_after=-(-(resets_at - now) // SECOND),
-        limit=limit,
-        used=used,
-        resets_at=iso(resets_at),
-    )
-
-
-async def _warn(services: Services, session: AsyncSession, location: AllowedLocation, month: int, used: int) -> None:
-    """Publish once a month that 80 %, and that all of the quota is used."""
-    limit = location.plan.monthly_posts
-    percent = next((percent for percent in _WARNINGS if used * 100 >= limit * percent), None)
-    if percent is None or not await posts.warn(session, location.owner_id, month, percent):
+async def _not_created(
+    services: Services, location: AllowedLocation, place: Place, claim: Claim | None, *, has_failed: bool
+) -> None:
+    """Give the place of a post back, or use it if the provider may have the post although its response is lost."""
+    if not has_failed:
+        with contextlib.suppress(ServiceError):  # the hold ends by itself
+            async with services.storage.write() as session:
+                await post_quota.use(services, session, location, place)
         return
-    data = QuotaWarning(used=used, limit=limit, month=iso(month)[:7])
-    events.publish(services, session, location.owner_id, events.new("quota.warning", data))
+    async with services.storage.write() as session:
+        await post_quota.give_back(session, location, place)
+        if claim is not None:
+            await claim.write(session, None)
 
 
 async def _created_before(

@@ -39,8 +39,20 @@ def purpose(owner_id: int, subject: str | None) -> str:
 
 
 async def provider_at(services: Services, location: AllowedLocation) -> Provider:
-    """Return the provider as the login of a location sees it; errors are those of `provider_by`."""
-    return await provider_by(services, location.owner_id, location.connection_id)
+    """Return the provider as the login of a location sees it.
+
+    Raises:
+        ProviderError: As `provider_by`.
+        ServiceError: NOT_FOUND, because the owner has disconnected the login meanwhile.
+    """
+    try:
+        return await provider_by(services, location.owner_id, location.connection_id)
+    except ProviderError:
+        async with services.storage.read() as session:
+            is_kept = await locations.place_of(session, location.owner_id, location.name) is not None
+        if not is_kept:
+            raise missing("location") from None
+        raise
 
 
 async def provider_by(services: Services, owner_id: int, connection_id: int | None) -> Provider:

@@ -28,7 +28,7 @@ from profilesvc.services.locations import store_verification, title_of
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.services.provider_logins import provider_at
 from profilesvc.storage import sync
-from profilesvc.storage.locations import LocationState
+from profilesvc.storage.locations import LocationState, place_of
 from profilesvc.storage.sync import SyncRow
 
 LEASE_WAIT_SECONDS = 10.0
@@ -57,20 +57,28 @@ class Lease:
         self.holder = services.entropy.token_bytes(16).hex()
         self.row: LocationState | None = None
         self.must_end = False
+        self.error: ServiceError | None = None
+        self._until = 0
         self.failed: Push | None = None  # the push to record when the lease ends
 
     async def take(self, session: AsyncSession) -> None:
-        """Take the lease if it is free."""
-        now = self._services.clock.now()
-        until = now + idempotency.lease(self._services)
-        self.row = await sync.take_lease(session, self._location.owner_id, self._location.name, self.holder, now, until)
+        """Take the lease if it is free.
+
+        Raises:
+            ServiceError: NOT_FOUND, because the owner has disconnected the location meanwhile.
+        """
+        now, location = self._services.clock.now(), self._location
+        self._until = now + idempotency.lease(self._services)
+        self.row = await sync.take_lease(session, location.owner_id, location.name, self.holder, now, self._until)
         self.must_end = self.row is not None
+        if self.row is None and await place_of(session, location.owner_id, location.name) is None:
+            raise missing("location")
 
     async def wait(self) -> LocationState:
         """Return the location's row once the lease is held.
 
         Raises:
-            ServiceError: CONFLICT, because another sync of the location takes longer than 10 s.
+            ServiceError: CONFLICT, because another sync of the location takes longer than 10 s; NOT_FOUND as in `take`.
         """
         deadline, pause = time.monotonic() + LEASE_WAIT_SECONDS, _FIRST_POLL_SECONDS
         while self.row is None:
@@ -93,7 +101,9 @@ class Lease:
         location = self._location
         is_kept = await sync.end_lease(session, location.owner_id, location.name, self.holder, **values)
         self.must_end = False
-        if is_kept and self.failed is not None and self.row is not None:
+        if not is_kept:
+            self.error = await self._lost(session)
+        elif self.failed is not None and self.row is not None:
             now = self._services.clock.now()
             row = SyncRow(new_sync_id(now, self._services.entropy), now, "failed", "push", 0)
             await sync.add(session, location.owner_id, location.name, row)
@@ -108,17 +118,29 @@ class Lease:
         The block runs in the same transaction.
 
         Raises:
-            ServiceError: IDEMPOTENCY_IN_PROGRESS; NOT_FOUND, because the owner has disconnected the location meanwhile.
+            ServiceError: IDEMPOTENCY_IN_PROGRESS; NOT_FOUND as in `take`; CONFLICT, because another sync has taken the
+                lease over.
         """
         location = self._location
         async with self._services.storage.write() as session:
             if claim is not None:
                 await claim.finish(session, 200, data)
             if not await sync.end_lease(session, location.owner_id, location.name, self.holder, **values):
-                raise missing("location")
+                raise await self._lost(session)
             await sync.add(session, location.owner_id, location.name, row)
             yield session
         self.must_end = False
+
+    async def _lost(self, session: AsyncSession) -> ServiceError:
+        """Return the error of a sync that has lost its lease. Before its end, only a disconnection takes it away.
+
+        Then the location is NOT_FOUND for this sync, even if it is connected again.
+        """
+        location = self._location
+        is_kept = await place_of(session, location.owner_id, location.name) is not None
+        if is_kept and self._services.clock.now() >= self._until:
+            return ServiceError(CONFLICT, "Another sync of this location has taken over.", retry_after=1)
+        return missing("location")
 
 
 async def run(

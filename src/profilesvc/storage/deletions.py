@@ -154,12 +154,15 @@ async def finish(session: AsyncSession, owner_id: int, now: int) -> None:
 
 
 async def counts(session: Executor, owner_id: int) -> dict[str, int]:
-    """Return how many rows of an owner each table has that is deleted from, in the order of their names."""
-    found: dict[str, int] = {}
-    for table in sorted(in_order(), key=lambda table: table.name):
-        query = select(func.count()).select_from(table).where(table.c.owner_id == owner_id)
-        found[table.name] = int((await session.execute(query)).scalar_one())
-    return found
+    """Return how many rows of an owner each table has that is deleted from, in the order of their names.
+
+    One statement reads them, because a slow database would spend the time of a request on a statement for each.
+    """
+    rows = (
+        select(func.count()).select_from(table).where(table.c.owner_id == owner_id).scalar_subquery().label(table.name)
+        for table in sorted(in_order(), key=lambda table: table.name)
+    )
+    return dict((await session.execute(select(*rows))).one()._asdict())
 
 
 async def awaited_notice(session: Executor, owner_id: int) -> int | None:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, and_, bindparam, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, case, func, insert, null, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.statements import Executor, Prepared, fetch
@@ -26,6 +26,7 @@ class LocationState(NamedTuple):
     posts_read_at: int | None
     drift: str | None
     connection_id: int | None
+    disconnected_at: int | None
 
 
 with_business = locations.outerjoin(businesses)
@@ -137,6 +138,14 @@ async def add(session: AsyncSession, **values: object) -> None:
 async def change(session: AsyncSession, owner_id: int, name: str, **values: object) -> None:
     """Set columns of a location."""
     await session.execute(update(locations).where(is_location(owner_id, name)).values(**values))
+
+
+async def import_again(session: AsyncSession, owner_id: int, name: str, **values: object) -> None:
+    """Set columns of a location and connect it. A lease from before it was disconnected ends; that of a sync stays."""
+    was_disconnected = locations.c.disconnected_at.is_not(None)
+    lease, until = locations.c.sync_lease, locations.c.sync_lease_until
+    ended = {column.name: case((was_disconnected, null()), else_=column) for column in (lease, until)}
+    await change(session, owner_id, name, disconnected_at=None, **ended, **values)
 
 
 async def switch_sync(session: AsyncSession, owner_id: int, name: str, enabled: bool) -> bool:

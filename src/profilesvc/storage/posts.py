@@ -1,4 +1,4 @@
-"""Queries on the cached posts and on the monthly quota."""
+"""Queries on the cached posts."""
 
 import json
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.statements import Executor, Prefetch, Prepared, Row, fetch, insert_into, joined, upsert
 from profilesvc.storage.locations import is_kept, is_location
-from profilesvc.storage.tables import OWNER, events, locations, post_usage, posts
+from profilesvc.storage.tables import OWNER, events, locations, posts
 
 Position = tuple[int, str]
 
@@ -226,44 +226,6 @@ async def replace(
             updated = update(posts).where(*_UNCHANGED).values(values).returning(posts.c.post_id)
             changed += [post for _ in await session.execute(updated, row)]
     return Reading(changed, gone)
-
-
-async def reserve(session: AsyncSession, owner_id: int, month: int, limit: int | None) -> int | None:
-    """Count one post of a month and return their number, or None if the limit is reached; a limit of None is none.
-
-    Concurrent callers never exceed it.
-    """
-    first = insert_into(session, post_usage).values(owner_id=owner_id, month=month, used=0)
-    await session.execute(first.on_conflict_do_nothing())
-    is_month = post_usage.c.owner_id == owner_id, post_usage.c.month == month
-    is_below = () if limit is None else (post_usage.c.used < limit,)
-    statement = (
-        update(post_usage).where(*is_month, *is_below).values(used=post_usage.c.used + 1).returning(post_usage.c.used)
-    )
-    row = (await session.execute(statement)).first()
-    return None if row is None else int(row.used)
-
-
-async def warn(session: AsyncSession, owner_id: int, month: int, percent: int) -> bool:
-    """Store that the owner is warned of this percentage; return False if that or a higher one is stored."""
-    is_lower = (post_usage.c.owner_id == owner_id, post_usage.c.month == month, post_usage.c.warned < percent)
-    statement = update(post_usage).where(*is_lower).values(warned=percent).returning(post_usage.c.warned)
-    return (await session.execute(statement)).first() is not None
-
-
-async def give_back(session: AsyncSession, owner_id: int, month: int) -> None:
-    """Subtract a post that was counted but not created."""
-    await session.execute(
-        update(post_usage)
-        .where(post_usage.c.owner_id == owner_id, post_usage.c.month == month, post_usage.c.used > 0)
-        .values(used=post_usage.c.used - 1)
-    )
-
-
-async def used(session: Executor, owner_id: int, month: int) -> int:
-    """Return how many posts were counted in a month."""
-    query = select(post_usage.c.used).where(post_usage.c.owner_id == owner_id, post_usage.c.month == month)
-    return (await session.execute(query)).scalar_one_or_none() or 0
 
 
 async def read_before(session: Executor, owner_id: int, location: str, instant: int) -> set[str]:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import case, insert, null, or_, select, update
+from sqlalchemy import insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.sync import SyncDirection, SyncStatus
@@ -41,12 +41,14 @@ async def history(session: Executor, owner_id: int, location: str, offset: int, 
 async def take_lease(
     session: AsyncSession, owner_id: int, location: str, holder: str, now: int, until: int
 ) -> LocationState | None:
-    """Take the lease of a location and return its row; return None while another sync holds the lease."""
+    """Take the lease of a location and return its row.
+
+    Return None, and change nothing, while another sync holds the lease, and if the location is disconnected.
+    """
+    is_free = or_(locations.c.sync_lease.is_(None), locations.c.sync_lease_until <= now)
     statement = (
         update(locations)
-        .where(
-            is_location(owner_id, location), or_(locations.c.sync_lease.is_(None), locations.c.sync_lease_until <= now)
-        )
+        .where(is_location(owner_id, location), is_kept(), is_free)
         .values(sync_lease=holder, sync_lease_until=until)
         .returning(*(locations.c[name] for name in LocationState._fields))
     )
@@ -55,11 +57,11 @@ async def take_lease(
 
 
 async def end_lease(session: AsyncSession, owner_id: int, location: str, holder: str, **values: object) -> bool:
-    """Set columns of a location and end its lease, unless another sync has taken the lease over.
+    """Set columns of a location and end its lease.
 
-    Return False, and change nothing, if the location was disconnected.
+    Return False, and change nothing, if the holder has lost the lease: the location was disconnected, even if it is
+    connected again, or another sync has taken the lease over.
     """
-    lease, until = locations.c.sync_lease, locations.c.sync_lease_until
-    ended = {column.name: case((lease == holder, null()), else_=column) for column in (lease, until)}
-    statement = update(locations).where(is_location(owner_id, location), is_kept()).values(**ended, **values)
+    is_held = is_location(owner_id, location), is_kept(), locations.c.sync_lease == holder
+    statement = update(locations).where(*is_held).values(sync_lease=None, sync_lease_until=None, **values)
     return (await session.execute(statement.returning(locations.c.name))).first() is not None

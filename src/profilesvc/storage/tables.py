@@ -254,6 +254,9 @@ class PostUsageRow(Table, table=True):
     used: int = Field(sa_column=Column(Integer, nullable=False))
     # The percentage of the quota that the last `quota.warning` reported.
     warned: int = Field(default=0, sa_column=Column(Integer, nullable=False, server_default="0"))
+    # How many of `used` only hold a place, because they are being sent; none after `held_until`.
+    held: int = Field(default=0, sa_column=Column(Integer, nullable=False, server_default="0"))
+    held_until: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
 
 
 class SyncRow(Table, table=True):
