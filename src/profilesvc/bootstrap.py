@@ -26,6 +26,7 @@ from profilesvc.limits.limiter import Limiter
 from profilesvc.limits.opening import open_allowance, open_budget, open_windows
 from profilesvc.operations import demo_data, housekeeping
 from profilesvc.provider.port import Provider
+from profilesvc.services import pepper, provider_logins
 from profilesvc.services.context import Services
 from profilesvc.services.resolving import Lookups, Resolver
 from profilesvc.settings import PREFIX, Settings, SettingsError
@@ -53,6 +54,7 @@ class Runtime:
     """Clock, entropy, watcher and resolver of a service, and the emulator's app and the issuer that it has opened.
 
     A process that serves the emulator on its own socket sets `guard`, and its URL for pushes if that is not BASE_URL.
+    The command that replaces the pepper sets `accepts_new_pepper`.
     PostgreSQL shows `role` with the connections.
     """
 
@@ -64,8 +66,19 @@ class Runtime:
     own_url: str = ""
     issuer: DevIssuer | None = None
     watcher: Watcher = field(default_factory=Watcher)
+    accepts_new_pepper: bool = False
     resolver: Resolver = field(default_factory=Lookups)
     role: str = "command"
+
+
+async def _open_secrets(services: Services, runtime: Runtime) -> None:
+    """Check the pepper, load the signing keys, and encrypt by the passphrase what was stored without one."""
+    if services.settings.production:
+        await _reject_demo_data(services)
+    if not runtime.accepts_new_pepper:
+        await pepper.require_same(services)
+    await _open_signing_keys(services)
+    await provider_logins.encrypt_again(services)
 
 
 async def _open_signing_keys(services: Services) -> None:
@@ -176,9 +189,7 @@ async def open_services(settings: Settings, runtime: Runtime, *, provider: bool 
         identity, clock, entropy = open_identity(settings, runtime), runtime.clock, runtime.entropy
         services = Services(settings, clock, entropy, storage, client, signer, plans, limiter, identity, metrics)
         services = replace(services, resolver=runtime.resolver, push_tokens=open_push_tokens(settings, runtime))
-        if settings.production:
-            await _reject_demo_data(services)
-        await _open_signing_keys(services)
+        await _open_secrets(services, runtime)
         async with (
             services.signing_keys.in_background(),
             housekeeping.in_background(services) if provider else nullcontext(),

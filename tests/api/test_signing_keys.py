@@ -23,12 +23,14 @@ from profilesvc.domain.signing_keys import ALGORITHMS, KNOWN_AFTER, Algorithm
 from profilesvc.domain.time import DAY, SECOND, FrozenClock
 from profilesvc.fixtures import fixture_path
 from profilesvc.services.context import Services
+from profilesvc.services.provider_logins import purpose
 from profilesvc.services.tokens import user_token
 from profilesvc.settings import ProviderSettings, Settings, SettingsError, TokenSettings
-from profilesvc.storage import tables
+from profilesvc.storage import provider_connections, tables
 from profilesvc.tokens import signing_keys
 from profilesvc.tokens.keys import RsaKey, generate_rsa, pem_of, rsa_key
 from profilesvc.tokens.signer import Signer
+from profilesvc.tokens.vault import Vault
 from support.api import ALICE, Site, assert_error, assert_ok
 from support.effort import effort
 from support.hostile import b64
@@ -445,6 +447,27 @@ class TestAtRest:
             line = str(refusal.value)
             assert line.startswith("PROFILESVC_TOKENS__KEY_PASSPHRASE does not decrypt the signing key ")
             assert "\n" not in line
+
+    async def test_logins_are_encrypted_again_by_a_passphrase_that_came_later(
+        self, settings: Settings, clock: FrozenClock
+    ) -> None:
+        async def stored(services: Services) -> str:
+            async with services.storage.read() as session:
+                [row] = await provider_connections.of_all_owners(session)
+            return row.refresh_token or ""
+
+        use = purpose(1, "dana")
+        async with open_services(settings, Runtime(clock), provider=False) as services:
+            columns = {"state": "active", "scopes": "", "created_at": 1}
+            async with services.storage.write() as session:
+                token = services.vault.encrypt("the refresh token", use)
+                await provider_connections.put(session, 1, "dana", refresh_token=token, **columns)
+        for _ in range(2):
+            async with open_services(self.under(settings, "correct horse"), Runtime(clock), provider=False) as services:
+                encrypted = await stored(services)
+                assert services.vault.decrypt(encrypted, use) == "the refresh token"
+        with pytest.raises(ValueError, match="another passphrase"):
+            Vault("").decrypt(encrypted, use)
 
     @pytest.mark.in_process("reads the log")
     async def test_a_key_that_cannot_be_decrypted_is_logged_once_and_skipped(

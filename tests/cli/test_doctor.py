@@ -27,7 +27,7 @@ from profilesvc.domain.time import SystemClock
 from profilesvc.emulator.app import create_emulator
 from profilesvc.fixtures import load_world
 from profilesvc.server.serving import EmbeddedServer
-from support.command_line import Run, printed
+from support.command_line import Run, create_key, printed
 from support.identity import FakeIssuer
 from support.pgbouncer import pooling
 from support.ports import free_port
@@ -127,6 +127,7 @@ class TestInside:
             "ENVIRONMENT": "production",
             "BASE_URL": "https://x.example",
             "PROVIDER__URL": "https://127.0.0.1:1",
+            "TOKENS__KEY_PASSPHRASE": GOOD,
         }
         named = {f"METRICS__{name}": value for name, value in setting.items()}
         for name, value in {**production, **named}.items():
@@ -206,6 +207,7 @@ PRODUCTION = {
     "DATA_DIR": "new",
 }
 GOOD = base64.b64encode(bytes(range(32))).decode()
+PRODUCTION["TOKENS__KEY_PASSPHRASE"] = GOOD
 
 
 class TestProduction:
@@ -226,7 +228,6 @@ class TestProduction:
         rows = found()
         for name, variable in (
             ("pepper", "SECRET_PEPPER"),
-            ("passphrase", "TOKENS__KEY_PASSPHRASE"),
             ("sign-in", "IDENTITY__ISSUER"),
             ("proxy", "TRUSTED_HOPS"),
             ("mail", "MAIL__URL"),
@@ -263,9 +264,17 @@ class TestProduction:
 
     @pytest.mark.parametrize("secret", ["secret", "pepper", "correct horse", "a" * 64, "abcabcabcabcabcabcabc"])
     def test_a_secret_that_can_be_guessed_fails(self, found: Callable[..., dict[str, Any]], secret: str) -> None:
-        rows = found(SECRET_PEPPER=secret, TOKENS__KEY_PASSPHRASE=secret)
+        rows = found(ENVIRONMENT="development", SECRET_PEPPER=secret, TOKENS__KEY_PASSPHRASE=secret)
         for name in ("pepper", "passphrase"):
-            assert (rows[name]["status"], "openssl" in rows[name]["hint"]) == ("fail", True)
+            assert (rows[name]["status"], "openssl" in rows[name]["hint"]) == ("warn", True)
+        for name in ("SECRET_PEPPER", "TOKENS__KEY_PASSPHRASE"):
+            row = found(**{"SECRET_PEPPER": GOOD, "TOKENS__KEY_PASSPHRASE": GOOD, name: secret})["settings"]
+            assert (row["status"], f"PROFILESVC_{name} must have at least 16" in row["message"]) == ("fail", True)
+
+    def test_a_wrong_pepper_fails(self, found: Callable[..., dict[str, Any]], run: Run) -> None:
+        create_key(run)
+        row = found(ENVIRONMENT="development", DATA_DIR="var", SECRET_PEPPER=GOOD)["readiness"]
+        assert (row["status"], "PROFILESVC_SECRET_PEPPER is not the one" in row["message"]) == ("fail", True)
 
     def test_a_placeholder_fails(self, found: Callable[..., dict[str, Any]]) -> None:
         rows = found(SECRET_PEPPER="change-me")

@@ -41,6 +41,7 @@ def test_the_settings_of_the_page_are_accepted(tmp_path: Path, monkeypatch: pyte
     file.write_text(block.text.replace("…", "x" * 20), "utf-8")
     for name in ("ENVIRONMENT", "BASE_URL"):
         monkeypatch.delenv(f"PROFILESVC_{name}", raising=False)
+    monkeypatch.setenv("PROFILESVC_TOKENS__KEY_PASSPHRASE", "correct horse battery staple")
     settings = load(_env_file=file, environment="production", base_url="https://profiles.example.com")
     assert not settings.provider.embedded
     assert settings.provider.refresh_token.get_secret_value() == "x" * 20

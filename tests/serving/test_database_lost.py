@@ -16,7 +16,7 @@ from sqlalchemy import update
 from conftest import ON_POSTGRES, Postgres, make_settings
 from profilesvc.bootstrap import Runtime, open_services
 from profilesvc.contract.audit import AuditQuery
-from profilesvc.database.engine import Outage
+from profilesvc.database.outage import Outage
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import housekeeping, readiness

@@ -94,6 +94,7 @@ def test_readiness_reports_the_drain(settings: Settings) -> None:
             "writable": True,
             "migrations": True,
             "signing_key": True,
+            "pepper": True,
             "accepting": False,
         }
         assert http.get("/healthz").is_success

@@ -113,7 +113,12 @@ def test_mismatch(
     assert site_mismatch(hosts, other_at, allowed, NOW) is expected
 
 
-PRODUCTION = {"environment": "production", "base_url": "https://p.example", "provider": {"url": "https://g.example"}}
+PRODUCTION = {
+    "environment": "production",
+    "base_url": "https://p.example",
+    "provider": {"url": "https://g.example"},
+    "tokens": {"key_passphrase": "correct horse battery staple"},
+}
 
 
 class TestDashboardOrigins:

@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 import sqlalchemy.exc
 
-from profilesvc.database.engine import Outage
+from profilesvc.database.outage import Outage
 from profilesvc.database.unavailable import as_unavailable
 from profilesvc.domain.errors import ServiceError
 

@@ -22,6 +22,7 @@ _READY_HINTS = {
     "nodes": "a node of the cluster is down, and its owners get 503; `profilesvc doctor` on a host names it",
     "standby": "no standby is connected to the primary, so writes get 503; start the standbys",
     "signing_key": "see `profilesvc signing-keys list`",
+    "pepper": "PROFILESVC_SECRET_PEPPER of this process was replaced: restart it with the new one",
     "accepting": "the service is shutting down",
 }
 

@@ -4,9 +4,7 @@ from collections.abc import Iterator
 
 from profilesvc.cli.checks import Check, Status, connection_hint
 from profilesvc.settings import PREFIX, IdentitySettings, Settings, is_placeholder
-
-_LEAST_CHARACTERS, _LEAST_DIFFERENT = 16, 6
-_GENERATE = "generate one with `openssl rand -base64 32`"
+from profilesvc.settings.strength import GENERATE, weakness
 
 
 def secrets(settings: Settings) -> Iterator[Check]:
@@ -20,14 +18,14 @@ def _secret(name: str, variable: str, value: str, settings: Settings) -> Check:
     if not value:
         purpose = {
             "pepper": "the digests of client secrets are not keyed, and who copies the database can sign webhooks",
-            "passphrase": "the signing keys are stored unencrypted",
+            "passphrase": "the signing keys and the owners' logins at the provider can be read in the database",
         }
         status: Status = "warn" if settings.production else "ok"
-        return Check(name, status, f"not set: {purpose[name]}", f"set {PREFIX}{variable}; {_GENERATE}")
+        return Check(name, status, f"not set: {purpose[name]}", f"set {PREFIX}{variable}; {GENERATE}")
     if is_placeholder(value):
-        return Check(name, worst, "still a placeholder", f"replace {PREFIX}{variable}; {_GENERATE}")
-    if len(value) < _LEAST_CHARACTERS or len(set(value)) < _LEAST_DIFFERENT:
-        return Check(name, worst, "too short to be a secret", f"replace {PREFIX}{variable}; {_GENERATE}")
+        return Check(name, worst, "still a placeholder", f"replace {PREFIX}{variable}; {GENERATE}")
+    if problem := weakness(value):
+        return Check(name, worst, problem, f"replace {PREFIX}{variable}; {GENERATE}")
     return Check(name, "ok", "set")
 
 

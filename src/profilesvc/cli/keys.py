@@ -57,6 +57,20 @@ async def _create(services: "Services", email: str, body: JsonObject) -> "KeyCre
     return await credentials.create(services, owner, checked(KeyCreate, body, "body"))
 
 
+@app.command("replace-pepper")
+def replace_pepper(
+    yes: Annotated[bool, typer.Option("--yes", help="Replace it without asking.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Accept the pepper that is configured now. The secrets of all keys and webhooks end with the former pepper."""
+    from profilesvc.services import pepper
+
+    if not yes:
+        typer.confirm("End the secrets of all keys and webhooks? This cannot be undone.", abort=True, err=True)
+    ended = run(pepper.replace, accepts_new_pepper=True)
+    show({"ended_secrets": ended}, as_json)
+
+
 @app.command("list")
 def list_all(
     email: Annotated[str | None, typer.Argument(help="E-mail address of the owner (default: all owners).")] = None,

@@ -29,12 +29,15 @@ def command_settings() -> Settings:
     return settings.model_copy(update={"base_url": published})
 
 
-def run(work: "Callable[[Services], Awaitable[Result]]", *, provider: bool = False) -> Result:
+def run(
+    work: "Callable[[Services], Awaitable[Result]]", *, provider: bool = False, accepts_new_pepper: bool = False
+) -> Result:
     """Open the services, run `work` with them and close them. The provider is opened only if `provider` is True."""
     from profilesvc.bootstrap import Runtime, open_services
 
     async def opened() -> Result:
-        async with open_services(command_settings(), Runtime(), provider=provider) as services:
+        runtime = Runtime(accepts_new_pepper=accepts_new_pepper)
+        async with open_services(command_settings(), runtime, provider=provider) as services:
             return await work(services)
 
     return asyncio.run(opened())

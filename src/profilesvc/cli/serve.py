@@ -58,8 +58,6 @@ def _check(settings: Settings, workers: int) -> None:
     from profilesvc.bootstrap import workers_problem, workers_warning
     from profilesvc.telemetry.watching import open_watcher
 
-    if settings.production and not settings.tokens.key_passphrase.get_secret_value():
-        log.warning("signing keys are stored unencrypted: set PROFILESVC_TOKENS__KEY_PASSPHRASE")
     if problem := workers_problem(settings, workers):
         raise SettingsError(problem)
     open_watcher(settings)

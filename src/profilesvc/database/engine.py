@@ -16,7 +16,7 @@ from pathlib import Path
 from sqlite3 import OperationalError
 from typing import Any
 
-from sqlalchemy import Connection, event, text
+from sqlalchemy import Connection, TextClause, event, text
 from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
@@ -24,21 +24,19 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from profilesvc.database.disposal import dispose
 from profilesvc.database.leases import Leases, PostgresLeases, SingleProcessLeases
+from profilesvc.database.outage import Outage
 from profilesvc.database.pool_usage import PoolUsage, of_engine, of_lock
 from profilesvc.database.postgres import BUSY_SECONDS, connect, connect_args, parsed_url, standby_url
 from profilesvc.database.postgres_pool import PostgresPool
 from profilesvc.database.private_files import make_private
 from profilesvc.database.replica import Replica
 from profilesvc.database.statements import FastReader, PostgresReaders, Readers, SqliteReader
-from profilesvc.database.unavailable import READ_ONLY, as_unavailable, is_for_writing, is_lost, reason, sqlstate
+from profilesvc.database.unavailable import READ_ONLY, as_unavailable, sqlstate
 from profilesvc.database.writers import Executions, PostgresWriter, Result, SqliteWriter, Work, Writer
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.problems import counted
 from profilesvc.domain.request import current_request
 
 log = logging.getLogger("profilesvc")
-EVERY_SECONDS = 60.0
-SETTLED_SECONDS = 1.0  # without a failure until it counts as back, because old connections may work while new ones fail
 LAST_SECONDS = 0.25
 _RENEW_SECONDS = 1.0  # not every request opens new connections while a server stays read-only
 # "on" in a standby, too. One table is enough to check; the privilege is NULL while it does not exist.
@@ -114,51 +112,6 @@ def _use_wal(cursor: DBAPICursor) -> None:
 def at_the_end(session: AsyncSession, work: Callable[[AsyncSession], Awaitable[None]]) -> None:
     """Run this at the end of a `write()`, before it commits: for a row that many transactions lock."""
     session.info.setdefault(_AT_THE_END, []).append(work)
-
-
-class Outage:
-    """The log of outages: a line when the database is lost or back, and one a minute meanwhile, not one per request."""
-
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._now = now
-        self._lost_at: float | None = None
-        self._failed_at = self._worked_at = self._logged_at = float("-inf")
-        self._for_writing = False
-        self._rejected = 0
-
-    def failed(self, error: Exception, started_at: float) -> None:
-        """Note a unit that failed; a timeout means lost if no other unit has succeeded since `started_at`."""
-        is_timeout = isinstance(error, TimeoutError) and not sqlstate(error) and self._worked_at < started_at
-        if not (is_timeout or is_lost(error)):
-            return
-        self._failed_at = self._now()
-        if self._lost_at is None:
-            self._lost_at = self._logged_at = self._failed_at
-            self._rejected = 0
-            log.error("database lost: %s", reason(error))
-        self._for_writing = is_for_writing(error)
-
-    def worked(self, *, wrote: bool) -> None:
-        """Note a unit that succeeded."""
-        now = self._worked_at = self._now()
-        if self._lost_at is None or now < self._failed_at + SETTLED_SECONDS or (self._for_writing and not wrote):
-            return
-        log.warning("database back after %.0f s, %s rejected", now - self._lost_at, counted(self._rejected, "request"))
-        self._lost_at, self._rejected, self._logged_at = None, 0, float("-inf")
-
-    def count_rejected(self, error: ServiceError, requests: int = 1) -> bool:
-        """Count the requests that end with this error; return False if the database did not cause it."""
-        cause = error.__cause__
-        if cause is None or as_unavailable(cause) is None:
-            return False
-        self._rejected += requests
-        if (now := self._now()) >= self._logged_at + EVERY_SECONDS:
-            state = "busy" if self._lost_at is None else f"still lost after {now - self._lost_at:.0f} s"
-            log.warning("database %s: %s; %s rejected", state, reason(cause), counted(self._rejected, "request"))
-            self._logged_at = now
-            if self._lost_at is None:
-                self._rejected = 0
-        return True
 
 
 class Storage:
@@ -279,7 +232,12 @@ class Storage:
         return unavailable
 
     async def is_writable(self) -> bool:
-        """Return whether the server accepts writes; if not, open new connections, which may reach another server."""
+        """Return whether the server accepts writes; if not, open new connections, which may reach another server.
+
+        After a write that failed, such as on a full disk, it is a small write that decides.
+        """
+        if self.outage.is_for_writing and not await self._has_written():
+            return False
         if self.is_sqlite:
             return True
         async with self.engine.connect() as connection:
@@ -289,6 +247,14 @@ class Storage:
         else:
             self._renew_connections()
         return is_writable
+
+    async def _has_written(self) -> bool:
+        try:
+            async with self.write() as session:
+                await session.execute(_small_write(self.is_sqlite))
+        except ServiceError:
+            return False
+        return True
 
     async def has_standby(self) -> bool | None:
         """Return whether any standby is connected; None if the server confirms writes without one."""
@@ -339,6 +305,13 @@ class Storage:
         await self.readers.close()
         await self._writer.close()
         await dispose(self.engine)
+
+
+def _small_write(is_sqlite: bool) -> TextClause:
+    """Return a statement that stores something without meaning. SQLite does not write what a row already has."""
+    if is_sqlite:
+        return text(f"PRAGMA user_version = {time.time_ns() & 0xFFFF}")
+    return text("UPDATE alembic_version SET version_num = version_num")
 
 
 def _left(seconds: float, started_at: float) -> float:

@@ -1,6 +1,7 @@
 """Database errors that are not defects: it is down, rejects the login, is locked or full. Callers get a 503."""
 
 import contextlib
+import errno
 import sqlite3
 from collections.abc import Iterator
 
@@ -13,6 +14,10 @@ from profilesvc.domain.errors import ServiceError
 
 READ_ONLY = "25006"
 _NO_PRIVILEGE = "42501"
+DISK_FULL = "the disk is full"
+_FULL_DISK, _FAILED_DISK = "53100", "58030"  # PostgreSQL's codes
+# SQLite's: the disk is full or fails, the file or its folder is read-only, or a file cannot be opened. Reads may work.
+_NOT_STORED = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
 _UNAVAILABLE = (
     sqlalchemy.exc.OperationalError,
     sqlalchemy.exc.InterfaceError,
@@ -52,8 +57,25 @@ def sqlstate(error: BaseException) -> str:
 
 
 def is_for_writing(error: BaseException) -> bool:
-    """Return whether only writes fail, because the database or the role is read-only."""
-    return sqlstate(error) in (READ_ONLY, _NO_PRIVILEGE)
+    """Return whether only writes fail: the database or the role is read-only, or the disk is full or fails."""
+    return sqlstate(error) in (READ_ONLY, _NO_PRIVILEGE) or _is_of_disk(error)
+
+
+def _sqlite_code(error: BaseException) -> int:
+    """Return SQLite's primary code of an error, or 0."""
+    return (getattr(getattr(error, "orig", None) or error, "sqlite_errorcode", None) or 0) & 0xFF
+
+
+def _is_full(error: BaseException) -> bool:
+    return (
+        _sqlite_code(error) == sqlite3.SQLITE_FULL
+        or sqlstate(error) == _FULL_DISK
+        or (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT))
+    )
+
+
+def _is_of_disk(error: BaseException) -> bool:
+    return _is_full(error) or _sqlite_code(error) in _NOT_STORED or sqlstate(error) == _FAILED_DISK
 
 
 def is_of_another_node(error: BaseException) -> bool:
@@ -65,6 +87,8 @@ def is_of_another_node(error: BaseException) -> bool:
 
 def reason(error: BaseException) -> str:
     """Return the message of the database or driver in one line, without statement, parameters or password."""
+    if _is_full(error):
+        return DISK_FULL
     while (wrapped := getattr(error, "orig", None)) is not None:
         error = wrapped
     if isinstance(error, TimeoutError) and not error.strerror:
@@ -91,6 +115,8 @@ def is_lost(error: BaseException) -> bool:
     """
     if is_of_another_node(error):  # which other requests do not need
         return False
+    if _is_of_disk(error):
+        return True
     if code := sqlstate(error):
         return code.startswith(_LOST) or _is_without_schema(error)
     return not isinstance(error, TimeoutError | sqlalchemy.exc.TimeoutError) and not _is_of_sqlite(error)

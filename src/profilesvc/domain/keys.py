@@ -83,6 +83,11 @@ def secret_digest(secret: str, pepper: bytes | None) -> str:
     return hashlib.sha256(presented).hexdigest()
 
 
+def check_value(pepper: bytes | None) -> str:
+    """Return a value in hex by which a start recognises this pepper, or that there is none. It does not reveal it."""
+    return hmac.digest(pepper or b"no pepper", b"profilesvc: the pepper of this database", hashlib.sha256).hex()
+
+
 def secret_matches(presented: str, digest: str, pepper: bytes | None) -> bool:
     """Return whether the presented secret is the stored one, in constant time."""
     return hmac.compare_digest(secret_digest(presented, pepper), digest)

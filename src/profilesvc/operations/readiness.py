@@ -4,6 +4,7 @@ import asyncio
 
 from profilesvc.database import migrate, nodes
 from profilesvc.database.postgres import BUSY_SECONDS
+from profilesvc.services import pepper
 from profilesvc.services.context import Services
 
 _NODES_SECONDS = 2.5
@@ -26,12 +27,14 @@ async def checks(services: Services) -> dict[str, bool]:
             is_writable = await services.storage.is_writable()
             has_standby = await services.storage.has_standby() if is_writable else None
             nodes_respond = await _nodes_respond(services)
+            has_pepper = await pepper.is_same(services)
             replica = None if services.storage.replica is None else await services.storage.replica.check()
     return {
         "database": True,
         "writable": is_writable,
         "migrations": migrate.is_supported(current),
         "signing_key": services.signer.keyring.is_complete,
+        "pepper": has_pepper,
         **({} if nodes_respond is None else {"nodes": nodes_respond}),
         **({} if has_standby is None else {"standby": has_standby}),
         **({} if replica is None else {"replica": not replica.problem}),

@@ -15,6 +15,7 @@ from profilesvc.services.context import AllowedLocation, Services
 from profilesvc.storage import locations
 from profilesvc.storage import provider_connections as table
 from profilesvc.storage.provider_connections import ProviderConnection
+from profilesvc.tokens.vault import DEVELOPMENT
 
 _PATIENCE_SECONDS = 2.0  # while another process renews an access token
 _PATH = "/dashboard/connections"
@@ -100,6 +101,21 @@ def provider_of(services: Services, row: ProviderConnection) -> Provider:
         cached = services.provider.signed_in(_Login(services, row, token))
         services.logins.put(slot, cached)
     return cached
+
+
+async def encrypt_again(services: Services) -> int:
+    """Encrypt by the passphrase the logins that were stored before there was one, and return how many they are."""
+    if not services.vault.has_passphrase:
+        return 0
+    async with services.storage.read() as session:
+        rows = await table.with_token_like(session, DEVELOPMENT)
+    for row in rows:
+        use = purpose(row.owner_id, row.subject)
+        with suppress(ValueError):  # of another purpose, so it is of no use in any encryption
+            token = services.vault.encrypt(services.vault.decrypt(row.refresh_token or "", use), use)
+            async with services.storage.write() as session:
+                await table.replace_token(session, row, token)
+    return len(rows)
 
 
 def ended(services: Services) -> ProviderError:

@@ -35,6 +35,7 @@ from profilesvc.settings.groups import (
     checked_base_url,
 )
 from profilesvc.settings.secret_files import SUFFIX, read_secrets, secrets
+from profilesvc.settings.strength import GENERATE, weakness
 
 __all__ = [
     "PREFIX",
@@ -273,9 +274,24 @@ class Settings(BaseSettings):
             raise ValueError(f"{PREFIX}WEBHOOKS__ALLOW_PRIVATE must not be set in production")
         if variables := _placeholders(self):
             raise ValueError(f"{', '.join(variables)}: replace the placeholder of the example with your value")
+        if problem := self._secrets_problem():
+            raise ValueError(problem)
         if any(not origin.lower().startswith("https://") for origin in self.dashboard_origins):
             raise ValueError(f"{PREFIX}DASHBOARD_ORIGINS must start with https:// in production")
         return self
+
+    def _secrets_problem(self) -> str | None:
+        """Return which secret of the service is missing or too weak for production."""
+        passphrase, pepper = self.tokens.key_passphrase.get_secret_value(), self.secret_pepper.get_secret_value()
+        if not passphrase:
+            return (
+                f"{PREFIX}TOKENS__KEY_PASSPHRASE is required in production, because it encrypts the signing keys and "
+                f"the owners' logins at the provider; {GENERATE}"
+            )
+        for name, secret in (("TOKENS__KEY_PASSPHRASE", passphrase), ("SECRET_PEPPER", pepper)):
+            if secret and (problem := weakness(secret)):
+                return f"{PREFIX}{name} {problem}; {GENERATE}"
+        return None
 
 
 class _Environment(BaseSettings):

@@ -161,7 +161,8 @@ class TokenSettings(_Group):
     refresh_key_file: OptionalPath = None
     """PEM file with an Ed25519 key whose 32 bytes sign refresh tokens. It ends the rotation of these keys."""
     key_passphrase: SecretStr = SecretStr("")
-    """Encrypts the signing keys in the database, also existing ones. They cannot be read without it: keep a copy."""
+    """Encrypts the signing keys and the owners' logins at the provider, also existing ones. Required in production.
+    They cannot be read without it: keep a copy."""
 
 
 def _comma_list(value: object) -> object:

@@ -23,7 +23,7 @@ DIRECTORIES = {
     "notifications": "message_id",
     "changed_locations": "location_name",
 }
-REFERENCES = frozenset({"signing_keys", "census", "sweep_marks"})
+REFERENCES = frozenset({"signing_keys", "census", "check_values", "sweep_marks"})
 
 
 class Table(SQLModel, registry=registry(metadata=metadata)):
@@ -114,6 +114,15 @@ class SweepMarkRow(Table, table=True):
 
     name: str = Field(sa_column=Column(String(32), primary_key=True))
     at: int = Field(sa_column=Column(BigInteger, nullable=False))
+
+
+class CheckValueRow(Table, table=True):
+    """A value that shows whether a secret of the settings is the one of this database (`services/pepper.py`)."""
+
+    __tablename__ = "check_values"
+
+    name: str = Field(sa_column=Column(String(16), primary_key=True))
+    value: str = Field(sa_column=Column(String(64), nullable=False))
 
 
 class NotificationRow(Table, table=True):

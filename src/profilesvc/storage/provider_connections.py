@@ -75,6 +75,18 @@ async def of_all_owners(session: Executor) -> list[ProviderConnection]:
     return [ProviderConnection._make(row) for row in await session.execute(_rows())]
 
 
+async def with_token_like(session: Executor, start: str) -> list[ProviderConnection]:
+    """Return the connections of all owners whose encrypted token starts with this."""
+    rows = await session.execute(_rows(_COLUMNS.refresh_token.startswith(start, autoescape=True)))
+    return [ProviderConnection._make(row) for row in rows]
+
+
+async def replace_token(session: AsyncSession, row: ProviderConnection, encrypted: str) -> None:
+    """Store the token of this connection in another encryption, unless it has changed."""
+    is_same = and_(_is(row.owner_id, row.id), _COLUMNS.refresh_token == row.refresh_token)
+    await session.execute(update(provider_connections).where(is_same).values(refresh_token=encrypted))
+
+
 async def counts(session: Executor, owner_id: int) -> dict[int, int]:
     """Return how many imported locations each connection of an owner reaches."""
     is_imported = (locations.c.owner_id == owner_id, locations.c.connection_id.is_not(None), is_kept())

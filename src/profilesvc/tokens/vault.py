@@ -16,6 +16,7 @@ from profilesvc.tokens.jose import b64, b64_decode
 _NONCE_BYTES = 12
 _SALT = b"profilesvc secrets of owners"
 _WITHOUT_PASSPHRASE = b"profilesvc development"
+DEVELOPMENT = "d."  # the start of a string that was encrypted without a passphrase
 
 
 class Vault:
@@ -31,6 +32,11 @@ class Vault:
     @cached_property
     def _plain(self) -> AESGCM:
         return _cipher(_WITHOUT_PASSPHRASE)
+
+    @property
+    def has_passphrase(self) -> bool:
+        """Whether strings are encrypted by a secret, and not by a constant."""
+        return bool(self._passphrase)
 
     def encrypt(self, text: str, purpose: str) -> str:
         """Return the text encrypted; each time another string."""
