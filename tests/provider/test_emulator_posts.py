@@ -163,11 +163,9 @@ async def test_patch_needs_a_writable_mask(emulator: Rig, mask: str) -> None:
     assert answer.json()["error"]["details"][0]["fieldViolations"][0]["field"] == "update_mask"
 
 
-async def test_a_location_without_posts_rejects_them_in_strict_mode(emulator: Rig) -> None:
+async def test_a_location_without_posts_rejects_them(emulator: Rig) -> None:
     await emulator.put_state(locations={"locations/111": {"metadata": {"canOperateLocalPost": False}}})
     body = {"topicType": "STANDARD", "summary": "Open late"}
-    assert (await emulator.http.post(POSTS, json=body)).status_code == 200
-    await emulator.put_state(switches={"strict": True})
     answer = await emulator.http.post(POSTS, json=body)
     assert answer.status_code == 400
     assert answer.json()["error"]["details"][0]["reason"] == "LOCATION_DISABLED_FOR_LOCAL_POST_API"
