@@ -60,7 +60,7 @@ CHANGES = [
     ),
     Change("20 posts by default", "04", "contract/posts.py", "PageLimit = 50", "PageLimit = 20"),
     Change("200 posts at most", "04", "contract/common.py", "MAX_LIMIT = 100", "MAX_LIMIT = 200"),
-    Change("a summary of 3,000", "04", "contract/provider/post.py", "max_length=1500", "max_length=3000"),
+    Change("a summary of 3,000", "04", "contract/provider/limits.py", "SUMMARY = 1500", "SUMMARY = 3000"),
     Change("10 syncs by default", "05", "contract/sync.py", "PageLimit = 20", "PageLimit = 10"),
     Change("25 syncs at most", "05", "contract/common.py", "MAX_LIMIT = 100", "MAX_LIMIT = 25"),
     Change("responses stored for two days", "05", "services/idempotency.py", "KEPT = DAY", "KEPT = 2 * DAY"),
@@ -87,7 +87,7 @@ CHANGES = [
     Change(
         "tokens survive a roll", "11", "services/credentials.py", "    if not overlap_seconds:\n", "    if False:\n"
     ),
-    Change("no www twin", "03", "domain/domains.py", "len(domain) + 4 <= _LONGEST", "False"),
+    Change("no www twin", "03", "domain/domains.py", "len(twin) <= LONGEST", "False"),
     Change(
         "preflights for a minute",
         "12",

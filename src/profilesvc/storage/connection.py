@@ -49,13 +49,18 @@ class Watched(NamedTuple):
     rejection: str | None
 
 
-def reasons() -> tuple[ColumnElement[int | None] | ColumnElement[str | None], ...]:
-    """Return columns for a query on `keys`: the last use, the newest secret, the end of earlier ones, a rejection.
+def reasons(owner: ColumnElement[int]) -> tuple[ColumnElement[int | None] | ColumnElement[str | None], ...]:
+    """Return columns for a query on the keys of an owner and their connections.
 
-    The rejection is the newest one of the log: its reason and its instant.
+    They are the last use, the newest secret, the end of earlier ones, and the newest rejection of the log since the
+    last heartbeat: its reason and its instant. An older one decides nothing, and the log of a site is long.
     """
-    of_key = secrets.c.owner_id == keys.c.owner_id, secrets.c.key_id == keys.c.id
-    logged = request_log.c.owner_id == keys.c.owner_id, request_log.c.key_id == keys.c.id
+    of_key = secrets.c.owner_id == owner, secrets.c.key_id == keys.c.id
+    logged = (
+        request_log.c.owner_id == owner,
+        request_log.c.key_id == keys.c.id,
+        request_log.c.at >= func.coalesce(connections.c.last_heartbeat_at, 0),
+    )
     newest = (
         select(request_log.c.reason + " " + cast(request_log.c.at, String))
         .where(*logged, or_(*(request_log.c.reason == each for each in REJECTIONS)))
@@ -75,7 +80,7 @@ _WATCHED = Prepared(
         *(keys.c[name] for name in Watched._fields[:5]),
         exists().where(holds.c.owner_id == OWNER, holds.c.key_id == keys.c.id),
         *(connections.c[name] for name in Watched._fields[6:13]),
-        *reasons(),
+        *reasons(OWNER),
     )
     .select_from(keys.outerjoin(connections))
     .where(keys.c.owner_id == OWNER, keys.c.client_id == bindparam("client_id"))

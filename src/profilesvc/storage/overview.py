@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import BigInteger, and_, bindparam, func, select
+from sqlalchemy import BigInteger, and_, bindparam, func, literal, select
 
 from profilesvc.database.statements import Executor, Prepared, fetch
 from profilesvc.storage.connection import reasons
@@ -72,7 +72,7 @@ async def of_keys(session: Executor, owner_id: int, now: int) -> list[KeyRow]:
             *(keys.c[name] for name in key),
             keys.c.badge_digest.is_not(None),
             *(connections.c[name] for name in contact),
-            *reasons(),
+            *reasons(literal(owner_id)),
             holds.c.reason,
         )
         .select_from(_KEYS)
