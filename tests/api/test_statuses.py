@@ -78,9 +78,9 @@ async def refusals_of_the_caller(surface: Surface) -> None:
 
 async def refusals_of_the_request(surface: Surface) -> None:
     for name in surface.promising("400"):
-        _, _, body, params = REQUESTS[name]
-        wrong = {"params": {**params, "unknown": "1"}} if body is None else {"content": b"{", "headers": JSON}
-        await surface.ask(name, **MALFORMED.get(name, wrong))
+        malformed = {"content": b"{", "headers": JSON}
+        unknown = {"params": {**(REQUESTS[name][3] or {}), "unknown": "1"}}
+        await surface.ask(name, **MALFORMED.get(name, unknown if REQUESTS[name][2] is None else malformed))
     for name in surface.promising("413"):
         await surface.ask(name, content=b"x" * 300_000, headers=JSON)
     for name in surface.promising("415"):
