@@ -6,11 +6,11 @@ from calendar import Calendar
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from quart import Blueprint, Response, request
 
 from profilesvc.contract.json import JsonObject
+from profilesvc.contract.zones import zone_of
 from profilesvc.dashboard import hours, pages, post_words, words
 from profilesvc.dashboard.alert_form import zone_or_utc
 from profilesvc.dashboard.listing import Listing, matches, page_of
@@ -40,7 +40,7 @@ class Month:
         """Return the month of the request, by default the current one."""
         zone = zone_or_utc(request.args.get("zone", ""))
         return cls(
-            _month(request.args.get("month", ""), datetime.fromtimestamp(visit.now / 1000, ZoneInfo(zone)).date()), zone
+            _month(request.args.get("month", ""), datetime.fromtimestamp(visit.now / 1000, zone_of(zone)).date()), zone
         )
 
     @property
@@ -141,7 +141,7 @@ def _month(text: str, today: date) -> date:
 
 
 def _instant(day: date, zone: str) -> int:
-    return round(datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(zone)).timestamp() * 1000)
+    return round(datetime(day.year, day.month, day.day, tzinfo=zone_of(zone)).timestamp() * 1000)
 
 
 def _add_draft(entries: Entries, month: Month, draft: Draft, site: SiteView | None = None) -> None:
@@ -151,7 +151,7 @@ def _add_draft(entries: Entries, month: Month, draft: Draft, site: SiteView | No
 
 
 def _add(entries: Entries, month: Month, at: int, state: str, post: JsonObject, site: SiteView | None = None) -> None:
-    local = datetime.fromtimestamp(at / 1000, ZoneInfo(month.zone))
+    local = datetime.fromtimestamp(at / 1000, zone_of(month.zone))
     text = post.get("event", {}).get("title") or post.get("summary") or _("Without a text")
     entry = {"time": f"{local:%H:%M}", "state": state, "text": text[:80], "site": site}
     entries.setdefault(local.date(), []).append(entry)

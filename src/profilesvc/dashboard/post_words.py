@@ -58,8 +58,8 @@ def draft_name(draft: Draft) -> str:
 def draft_text(draft: Draft) -> str:
     """Return the start of the title or text of a draft."""
     post = draft_post(draft)
-    text: str = post.get("event", {}).get("title") or post.get("summary") or _("without a text")
-    return text[:60]
+    text = (post.get("event") or {}).get("title") or post.get("summary") or _("without a text")
+    return str(text)[:60]
 
 
 def schedule(interval: JsonObject) -> str:

@@ -64,7 +64,7 @@ _STORIES: dict[EventType, Story] = {
 def story(event: PublishedEvent, subject: Subject) -> Story:
     """Return an event as sentences."""
     fields = _fields(event.data, subject)
-    return Story(*(text.format_map(fields) for text in _STORIES[event.type]))
+    return Story(*(text.format_map(fields) for text in _STORIES.get(event.type, Story(event.type))))
 
 
 def page_of(event: PublishedEvent, subject: Subject) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.audit import AuditEntry, AuditQuery, AuditTrail, Event
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.contract.json import JsonObject
+from profilesvc.contract.stored import shown, stored_object
 from profilesvc.domain.audit import Wanted
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request, ip_prefix
@@ -250,21 +251,24 @@ async def _found(
         place = int(at), int(event_id)
     async with services.storage.read() as session:
         rows = await audit.page(session, filters, place, limit + 1, wanted)
-    shown = rows[:limit]
-    next_before = f"{shown[-1].at}-{shown[-1].id}" if len(rows) > limit else None
-    return [_entry(row) for row in shown], next_before
+    found = rows[:limit]
+    next_before = f"{found[-1].at}-{found[-1].id}" if len(rows) > limit else None
+    return [_entry(row) for row in found], next_before
 
 
 def _entry(row: StoredEvent) -> AuditEntry:
-    details = {} if row.details is None else orjson.loads(row.details)
+    details = stored_object(row.details)
     if "last_at" in details:
         details["count"] = row.times
-    return AuditEntry(
-        event=row.event,
-        at=iso(row.at),
-        client_id=row.client_id,
-        actor=row.actor.partition(":")[0],
-        ip_prefix=row.ip_prefix,
-        request_id=row.request_id,
-        details=details,
+    return shown(
+        AuditEntry,
+        {
+            "event": row.event,
+            "at": iso(row.at),
+            "client_id": row.client_id,
+            "actor": row.actor.partition(":")[0],
+            "ip_prefix": row.ip_prefix,
+            "request_id": row.request_id,
+            "details": details,
+        },
     )

@@ -4,12 +4,12 @@ import asyncio
 import hashlib
 from urllib.parse import urlsplit
 
-import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.audit import Event
 from profilesvc.contract.errors import CONFLICT, PLAN_RESTRICTION
 from profilesvc.contract.events import WebhookDisabled
+from profilesvc.contract.stored import shown, stored_list
 from profilesvc.contract.webhooks import (
     SECRET_WARNING,
     DeliveryAttempt,
@@ -346,7 +346,8 @@ def _secret(services: Services, nonce: str) -> str:
 
 def _entry(channel: Channel, now: int) -> WebhookEntry:
     until = channel.previous_until
-    return WebhookEntry.model_validate(
+    return shown(
+        WebhookEntry,
         {
             "id": channel.id,
             "url": channel.target,
@@ -358,7 +359,7 @@ def _entry(channel: Channel, now: int) -> WebhookEntry:
             "failing_since": iso_or_none(channel.failing_since),
             "created_at": iso(channel.created_at),
             "previous_secret_expires_at": iso(until) if until is not None and until > now else None,
-        }
+        },
     )
 
 
@@ -367,13 +368,16 @@ def _delivery(owner_id: int, row: Delivery) -> DeliveryEntry:
     if row.event_id is not None and row.type is not None and row.event_created_at is not None:
         stored = StoredPublishedEvent(row.event_id, row.event_created_at, row.type, row.data or "{}")
         event = events.published(owner_id, stored)
-    attempts = [DeliveryAttempt(**{**each, "at": iso(each["at"])}) for each in orjson.loads(row.attempts)]
-    return DeliveryEntry(
-        id=row.id,
-        state=row.state,
-        created_at=iso(row.created_at),
-        next_attempt_at=iso_or_none(row.next_at),
-        finished_at=iso_or_none(row.finished_at),
-        attempts=attempts,
-        event=event,
+    attempts = [shown(DeliveryAttempt, {**each, "at": iso(each["at"])}) for each in stored_list(row.attempts)]
+    return shown(
+        DeliveryEntry,
+        {
+            "id": row.id,
+            "state": row.state,
+            "created_at": iso(row.created_at),
+            "next_attempt_at": iso_or_none(row.next_at),
+            "finished_at": iso_or_none(row.finished_at),
+            "attempts": attempts,
+            "event": event,
+        },
     )
