@@ -204,6 +204,20 @@ class TestSettings:
             ("PROVIDER__CLIENT_ID", "<client id>"),
             ("LIMITS__STORAGE_URL", "redis://:change-me@127.0.0.1"),
             ("DATABASE_URL", "postgresql+asyncpg://profilesvc:change-me@/profilesvc"),
+            ("UPGRADE_URL", "javascript:alert(1)"),
+            ("UPGRADE_URL", "data:text/html,x"),
+            ("UPGRADE_URL", "//plans.example"),
+            ("UPGRADE_URL", "https:plans"),
+            ("UPGRADE_URL", "https://user@plans.example"),
+            ("UPGRADE_URL", "http://plans.example"),
+            ("TRACING__ENDPOINT", "http://collector.example:4318"),
+            ("TRACING__ENDPOINT", "http://127.0.0.1@collector.example"),
+            ("TRACING__ENDPOINT", "http://localhost.example:4318"),
+            ("LIMITS__STORAGE_URL", "redis://redis.example:6379/0"),
+            ("LIMITS__STORAGE_URL", "valkey://:word@10.0.0.31"),
+            ("LIMITS__STORAGE_URL", "redis://127.0.0.1:word@redis.example"),
+            ("LIMITS__STORAGE_URL", "redis+cluster://127.0.0.1:6379,10.0.0.2:6379"),
+            ("LIMITS__STORAGE_URL", "redis://[2001:db8::1]:6379"),
         ],
     )
     def test_production_rejects_unsafe_settings_and_names_them(
@@ -214,6 +228,31 @@ class TestSettings:
         said = refused(run("users", "list"))
         assert said.startswith(f"profilesvc: PROFILESVC_{name}")
         assert "word" not in said
+
+    @pytest.mark.parametrize(
+        ("name", "value", "network"),
+        [
+            ("UPGRADE_URL", "https://plans.example/change?from=us", "false"),
+            ("TRACING__ENDPOINT", "https://collector.example", "false"),
+            ("TRACING__ENDPOINT", "http://127.0.0.1:4318", "false"),
+            ("TRACING__ENDPOINT", "http://[::1]:4318", "false"),
+            ("TRACING__ENDPOINT", "http://collector:4318", "true"),
+            ("LIMITS__STORAGE_URL", "redis://:word@localhost:6379/0", "false"),
+            ("LIMITS__STORAGE_URL", "redis://127.0.0.2", "false"),
+            ("LIMITS__STORAGE_URL", "valkey://[::1]:6379", "false"),
+            ("LIMITS__STORAGE_URL", "rediss://redis.example", "false"),
+            ("LIMITS__STORAGE_URL", "valkeys+cluster://a.example:1,b.example:2", "false"),
+            ("LIMITS__STORAGE_URL", "redis+cluster://127.0.0.1:1,[::1]:2", "false"),
+            ("LIMITS__STORAGE_URL", "unix:///run/redis.sock", "false"),
+            ("LIMITS__STORAGE_URL", "redis://valkey:6379/0", "true"),
+        ],
+    )
+    def test_production_accepts_tls_this_machine_and_a_private_network(
+        self, monkeypatch: pytest.MonkeyPatch, name: str, value: str, network: str
+    ) -> None:
+        for variable, good in {**PRODUCTION, name: value, "PRIVATE_NETWORK": network}.items():
+            monkeypatch.setenv(f"PROFILESVC_{variable}", good)
+        assert load(_env_file=None).production
 
     def test_the_issuer_of_production_speaks_https(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         login = {"ISSUER": "http://login.example", "JWKS_URL": "https://login.example/keys", "CLIENT_ID": "us"}
