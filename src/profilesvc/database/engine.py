@@ -38,6 +38,7 @@ from profilesvc.domain.request import current_request
 
 log = logging.getLogger("profilesvc")
 LAST_SECONDS = 0.25
+_CHECKPOINT_SECONDS = 1.0  # other writers wait meanwhile
 _RENEW_SECONDS = 1.0  # not every request opens new connections while a server stays read-only
 # "on" in a standby, too. One table is enough to check; the privilege is NULL while it does not exist.
 _IS_WRITABLE = text(
@@ -49,7 +50,7 @@ _HAS_STANDBY = text(
     "THEN EXISTS (SELECT FROM pg_stat_replication) END"
 )
 _AT_THE_END = "profilesvc.at_the_end"  # in `session.info`
-_PRAGMAS = ("synchronous=FULL", "foreign_keys=ON")
+_PRAGMAS = ("synchronous=FULL", "foreign_keys=ON", "secure_delete=ON")
 
 
 def create_engine(url: str, pool_size: int, *, patient: bool = False) -> AsyncEngine:
@@ -179,6 +180,14 @@ class Storage:
         with self._in_time() as seconds:
             async with self._may_write(seconds) as left:
                 return await self._writer.transact(work, left)
+
+    async def empty_log(self) -> bool:
+        """Remove what was deleted from SQLite's log, too; return False if a reader still needs the log."""
+        if not isinstance(self._writer, SqliteWriter):
+            return True
+        with self._in_time() as seconds:
+            async with self._may_write(seconds) as left:
+                return await self._writer.empty_log(min(left, _CHECKPOINT_SECONDS))
 
     @contextlib.contextmanager
     def _in_time(self) -> Iterator[float]:

@@ -169,7 +169,7 @@ class Settings(BaseSettings):
     dashboard_origins: Annotated[tuple[str, ...], NoDecode, AfterValidator(_origins)] = ()
     """Comma-separated origins whose pages may send user tokens. Empty: our own, and localhost in development."""
     upgrade_url: Annotated[str, AfterValidator(page_url)] = ""
-    """Address, https in production, where owners of deactivated keys can change their plan. Empty: `{BASE_URL}/dashboard`."""
+    """Page where owners of deactivated keys can change their plan; https in production. Empty: our own dashboard."""
     guides_folder: OptionalPath = None
     """Folder of the site that `make docs` builds, served at `/guides/`. Unset: `build/site` of a checkout, if any."""
     cache_max_age_seconds: Annotated[int, Field(ge=0, le=86_400)] = 60
