@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from profilesvc.cli import failures
 from profilesvc.fixtures import fixture_path
 from profilesvc.server.serving import bind
 from profilesvc.settings import load
@@ -312,8 +314,36 @@ class TestSettings:
 
     def test_a_folder_that_cannot_be_written_is_one_line(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         Path("file").write_text("")
-        monkeypatch.setenv("PROFILESVC_DATA_DIR", "file")
-        assert "file" in refused(run("users", "list"))
+        for folder in ("file", "file/below/it"):
+            monkeypatch.setenv("PROFILESVC_DATA_DIR", folder)
+            for words in (["users", "list"], ["serve", "--port", "0"]):
+                line = refused(run(*words))
+                assert line.startswith("profilesvc: PROFILESVC_DATA_DIR: "), line
+                assert "[Errno" not in line
+
+    def test_an_unknown_host_of_the_database_names_its_setting(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PROFILESVC_DATABASE_URL", "postgresql+asyncpg://user:word@database.invalid/x")
+        for words in (["users", "list"], ["serve", "--port", "0"], ["db", "upgrade"]):
+            line = refused(run(*words))
+            assert line.startswith("profilesvc: PROFILESVC_DATABASE_URL: the name of the host cannot be resolved: ")
+            assert "word" not in line
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (PermissionError(13, "Permission denied", "data/sub"), "PROFILESVC_DATA_DIR: data/sub: Permission denied"),
+        (OSError(30, "Read-only file system", "data"), "PROFILESVC_DATA_DIR: data: Read-only file system"),
+        (FileNotFoundError(2, "No such file or directory", "other.pem"), "other.pem: No such file or directory"),
+        (ConnectionRefusedError(111, "Connection refused"), "Connection refused; check PROFILESVC_DATABASE_URL"),
+        (socket.gaierror(-3, "Temporary failure"), "PROFILESVC_DATABASE_URL: the name of the host cannot be resolved"),
+    ],
+)
+def test_an_error_of_the_system_names_the_setting(monkeypatch: pytest.MonkeyPatch, error: OSError, line: str) -> None:
+    monkeypatch.setenv("PROFILESVC_DATA_DIR", "data")
+    found = failures.expected(error) or ""
+    assert line in found
+    assert "[Errno 13]" not in found
 
 
 def test_a_used_port_is_one_line(run: Run) -> None:
