@@ -101,7 +101,7 @@ async def test_a_stored_zone_is_shown_and_utc_acts_and_the_mail_goes_out(
     assert mended["time_zone"] == "Asia/Tokyo"
 
 
-def test_what_acts_is_what_is_valid() -> None:
+def test_only_valid_values_act() -> None:
     settings = acting(AlertSettings, NEWER)
     assert (settings.time_zone, settings.immediate) == ("UTC", ["connection.offline"])
     assert acting(AlertSettings, {"quiet_time": {"from": "25:00", "to": 5}}).quiet_time is None
@@ -118,7 +118,7 @@ PSEUDO = (
 
 
 @pytest.mark.parametrize("name", PSEUDO)
-async def test_a_pseudo_zone_is_refused_and_stands_for_utc(alice: httpx.AsyncClient, name: str) -> None:
+async def test_a_pseudo_zone_is_refused_and_acts_as_utc(alice: httpx.AsyncClient, name: str) -> None:
     assert name not in zone_names()
     assert zone_of(name).key == "UTC"
     response = await alice.post("/api/v1/alerts", json={"time_zone": name})

@@ -1,4 +1,4 @@
-"""Names of time zones: which are accepted, and which zone a stored name stands for."""
+"""Names of time zones: which are accepted, and the zone of a stored name."""
 
 import functools
 from importlib.resources import files

@@ -159,8 +159,7 @@ class Settings(BaseSettings):
     trusted_hops: Annotated[int, Field(ge=0, le=16)] = 0
     """Number of proxies in front, which decides which address of `X-Forwarded-For` is the caller's."""
     private_network: bool = False
-    """Whether production may use Redis and a collector of traces on other hosts without TLS, because nobody else can
-    read or change the traffic to them."""
+    """Whether production may use Redis and a collector of traces on other hosts without TLS, in a private network."""
     secret_pepper: SecretStr = SecretStr("")
     """Key of the digests of client secrets, and of the secrets of webhooks. Set it before the first API key is created,
     and keep a copy. Without it a copy of the database is enough to sign webhooks."""

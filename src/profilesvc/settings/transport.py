@@ -3,7 +3,7 @@
 import ipaddress
 import re
 
-_ALLOW = "or set PROFILESVC_PRIVATE_NETWORK=true if nobody else can read or change that traffic"
+_ALLOW = "or set PROFILESVC_PRIVATE_NETWORK=true if the network is private"
 
 
 def redis_problem(url: str) -> str | None:
