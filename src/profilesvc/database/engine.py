@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import math
+import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
@@ -110,6 +111,14 @@ def _use_wal(cursor: DBAPICursor) -> None:
             return
 
 
+def _number_of_file(path: str | None) -> int | None:
+    """Return the inode of a file, or None."""
+    try:
+        return os.stat(path).st_ino if path else None
+    except OSError:
+        return None
+
+
 def at_the_end(session: AsyncSession, work: Callable[[AsyncSession], Awaitable[None]]) -> None:
     """Run this at the end of a `write()`, before it commits: for a row that many transactions lock."""
     session.info.setdefault(_AT_THE_END, []).append(work)
@@ -135,6 +144,7 @@ class Storage:
             path = self.engine.url.database or ""
             self.readers, self._writer = SqliteReader(path), SqliteWriter(path, _PRAGMAS)
             self.leases = SingleProcessLeases()
+            self._file_number = _number_of_file(path)
         else:
             arguments = {**self.engine.dialect.create_connect_args(self.engine.url)[1], **connect_args()}
             self._pool = PostgresPool(arguments, pool_size)
@@ -243,7 +253,7 @@ class Storage:
         if self.outage.is_for_writing and not await self._has_written():
             return False
         if self.is_sqlite:
-            return True
+            return self._has_its_file()
         async with self.engine.connect() as connection:
             is_writable = bool((await connection.execute(_IS_WRITABLE)).scalar_one())
         if is_writable:
@@ -251,6 +261,13 @@ class Storage:
         else:
             self._renew_connections()
         return is_writable
+
+    def _has_its_file(self) -> bool:
+        """Return whether SQLite's file is still in its folder. Writes to a deleted one succeed and are lost."""
+        if self._file_number in (None, _number_of_file(self.engine.url.database)):
+            return True
+        log.error("database lost: its file %s was deleted or replaced; restart the service", self.engine.url.database)
+        return False
 
     async def _has_written(self) -> bool:
         try:
