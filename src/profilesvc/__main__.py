@@ -2,6 +2,8 @@
 
 import sys
 
+from profilesvc.fixtures import how_to_install
+
 
 def main() -> None:
     """Run the command line, or print how to install what it needs.
@@ -17,7 +19,7 @@ def main() -> None:
             raise
         sys.exit(
             "profilesvc: the commands need the server, which is not installed "
-            f"(no package {missing}): pip install '.[server]' in a checkout"
+            f"(no package {missing}): {how_to_install('server')}"
         )
     run()
 

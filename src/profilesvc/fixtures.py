@@ -11,6 +11,13 @@ _PACKAGE = Path(__file__).parent
 _FOLDERS = (_PACKAGE / "fixtures", _PACKAGE.parents[1] / "data" / "fixtures")
 
 
+def how_to_install(extra: str) -> str:
+    """Return the command that adds an extra to this installation: a checkout, or a wheel."""
+    if (Path(__file__).parents[2] / "pyproject.toml").is_file():
+        return f"pip install '.[{extra}]' in the checkout"
+    return f"pip install '{__name__.partition('.')[0]}[{extra}] @ file:///PATH/TO/THE/WHEEL'"
+
+
 def fixture_path(name: str) -> Path:
     """Return the path of a fixture file.
 

@@ -206,7 +206,7 @@ class TestUsage:
             1,
             "",
             "profilesvc: the commands need the server, which is not installed (no package typer): "
-            "pip install '.[server]' in a checkout\n",
+            "pip install '.[server]' in the checkout\n",
         )
 
     def test_help_has_two_names_for_every_command(self, run: Run) -> None:

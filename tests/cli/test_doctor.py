@@ -2,6 +2,7 @@
 
 import base64
 import json
+import shutil
 import ssl
 import threading
 import time
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from email.utils import formatdate
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -20,6 +22,7 @@ from aiosmtpd.smtp import AuthResult
 
 from conftest import make_settings
 from profilesvc.bootstrap import Runtime, create_app
+from profilesvc.cli import checks_disk
 from profilesvc.cli.checks import clock
 from profilesvc.cli.checks_outside import outside
 from profilesvc.domain.entropy import SystemEntropy
@@ -101,6 +104,7 @@ class TestInside:
             "sign-in",
             "limits",
             "mail",
+            "disk",
             "database",
             "migrations",
             "signing keys",
@@ -114,7 +118,7 @@ class TestInside:
     def test_lines_are_for_people(self, run: Run) -> None:
         result = run("doctor")
         assert result.exit_code == 0
-        assert [line.split()[0] for line in result.stdout.splitlines()] == ["ok"] * 12
+        assert [line.split()[0] for line in result.stdout.splitlines()] == ["ok"] * 13
 
     @pytest.mark.parametrize(
         ("setting", "status"),
@@ -317,6 +321,49 @@ class TestProduction:
         assert (row["status"], "PROFILESVC_MAIL__" in row["hint"]) == (status, status == "fail")
         assert reason in row["message"]
         assert login.partition(":")[2] not in row["message"]
+
+    @pytest.mark.parametrize(
+        ("login", "message"), [("user:p%40ss@", "accepts the login"), ("", "accepts connections; there is no login")]
+    )
+    def test_a_login_at_the_mail_server_is_reported_only_where_there_is_one(
+        self, found: Callable[..., dict[str, Any]], login: str, message: str
+    ) -> None:
+        with mail_server() as port:
+            named = {"MAIL__URL": f"smtp://{login}127.0.0.1:{port}", "MAIL__FROM": "a@p.example"}
+            assert found(ENVIRONMENT="development", **named)["mail"]["message"] == f"the mail server {message}"
+
+    @pytest.mark.parametrize(
+        ("free", "status"),
+        [(10**9, "ok"), (10**9 - 1, "warn"), (2 * 10**8, "warn"), (2 * 10**8 - 1, "fail"), (0, "fail")],
+    )
+    def test_the_free_space_of_the_disk(self, tmp_path: Path, free: int, status: str) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+            check = checks_disk.disk(tmp_path / "not-made-yet" / "profilesvc.db")[0]
+        assert (check.name, check.status, str(tmp_path) in check.message) == ("disk", status, True)
+
+    @pytest.mark.parametrize(
+        ("mount", "kind", "is_network"),
+        [
+            *(("/", kind, True) for kind in ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "fuse", "virtiofs")),
+            *(("/", kind, False) for kind in ("ext4", "xfs", "btrfs", "zfs", "overlay", "tmpfs", "fuseblk")),
+            ("DATA", "nfs4", True),
+            ("DATA-other", "nfs4", False),
+        ],
+    )
+    def test_a_network_disk_is_a_warning(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mount: str, kind: str, is_network: bool
+    ) -> None:
+        folder = tmp_path / "with space"
+        folder.mkdir()
+        point = mount.replace("DATA", str(folder)).replace(" ", "\\040")
+        lines = f"21 1 8:1 / / rw shared:1 - ext4 /dev/sda rw\n36 21 0:31 / {point} rw - {kind} host:/x rw\n"
+        (tmp_path / "mounts").write_text(lines)
+        monkeypatch.setattr(checks_disk, "_MOUNTS", tmp_path / "mounts")
+        found = {check.name: check for check in checks_disk.disk(folder / "profilesvc.db")}
+        assert ("file system" in found) is is_network
+        if is_network:
+            assert (found["file system"].status, kind in found["file system"].message) == ("warn", True)
 
     def test_a_mail_server_that_does_not_respond_fails(self, found: Callable[..., dict[str, Any]]) -> None:
         row = found(MAIL__URL="smtps://user:hush-hush@127.0.0.1:1", MAIL__FROM="a@p.example")["mail"]

@@ -15,7 +15,7 @@ def test_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     result = CliRunner().invoke(app, ["lab"])
     assert (result.exit_code, result.stderr.strip()) == (
         1,
-        "profilesvc: JupyterLab is not installed: pip install '.[notebooks]' in a checkout",
+        "profilesvc: JupyterLab is not installed: pip install '.[notebooks]' in the checkout",
     )
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from profilesvc.cli import failures
 from profilesvc.fixtures import fixture_path
 from profilesvc.server.serving import bind
 from profilesvc.settings import load
@@ -204,6 +206,20 @@ class TestSettings:
             ("PROVIDER__CLIENT_ID", "<client id>"),
             ("LIMITS__STORAGE_URL", "redis://:change-me@127.0.0.1"),
             ("DATABASE_URL", "postgresql+asyncpg://profilesvc:change-me@/profilesvc"),
+            ("UPGRADE_URL", "javascript:alert(1)"),
+            ("UPGRADE_URL", "data:text/html,x"),
+            ("UPGRADE_URL", "//plans.example"),
+            ("UPGRADE_URL", "https:plans"),
+            ("UPGRADE_URL", "https://user@plans.example"),
+            ("UPGRADE_URL", "http://plans.example"),
+            ("TRACING__ENDPOINT", "http://collector.example:4318"),
+            ("TRACING__ENDPOINT", "http://127.0.0.1@collector.example"),
+            ("TRACING__ENDPOINT", "http://localhost.example:4318"),
+            ("LIMITS__STORAGE_URL", "redis://redis.example:6379/0"),
+            ("LIMITS__STORAGE_URL", "valkey://:word@10.0.0.31"),
+            ("LIMITS__STORAGE_URL", "redis://127.0.0.1:word@redis.example"),
+            ("LIMITS__STORAGE_URL", "redis+cluster://127.0.0.1:6379,10.0.0.2:6379"),
+            ("LIMITS__STORAGE_URL", "redis://[2001:db8::1]:6379"),
         ],
     )
     def test_production_rejects_unsafe_settings_and_names_them(
@@ -214,6 +230,31 @@ class TestSettings:
         said = refused(run("users", "list"))
         assert said.startswith(f"profilesvc: PROFILESVC_{name}")
         assert "word" not in said
+
+    @pytest.mark.parametrize(
+        ("name", "value", "network"),
+        [
+            ("UPGRADE_URL", "https://plans.example/change?from=us", "false"),
+            ("TRACING__ENDPOINT", "https://collector.example", "false"),
+            ("TRACING__ENDPOINT", "http://127.0.0.1:4318", "false"),
+            ("TRACING__ENDPOINT", "http://[::1]:4318", "false"),
+            ("TRACING__ENDPOINT", "http://collector:4318", "true"),
+            ("LIMITS__STORAGE_URL", "redis://:word@localhost:6379/0", "false"),
+            ("LIMITS__STORAGE_URL", "redis://127.0.0.2", "false"),
+            ("LIMITS__STORAGE_URL", "valkey://[::1]:6379", "false"),
+            ("LIMITS__STORAGE_URL", "rediss://redis.example", "false"),
+            ("LIMITS__STORAGE_URL", "valkeys+cluster://a.example:1,b.example:2", "false"),
+            ("LIMITS__STORAGE_URL", "redis+cluster://127.0.0.1:1,[::1]:2", "false"),
+            ("LIMITS__STORAGE_URL", "unix:///run/redis.sock", "false"),
+            ("LIMITS__STORAGE_URL", "redis://valkey:6379/0", "true"),
+        ],
+    )
+    def test_production_accepts_tls_this_machine_and_a_private_network(
+        self, monkeypatch: pytest.MonkeyPatch, name: str, value: str, network: str
+    ) -> None:
+        for variable, good in {**PRODUCTION, name: value, "PRIVATE_NETWORK": network}.items():
+            monkeypatch.setenv(f"PROFILESVC_{variable}", good)
+        assert load(_env_file=None).production
 
     def test_the_issuer_of_production_speaks_https(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         login = {"ISSUER": "http://login.example", "JWKS_URL": "https://login.example/keys", "CLIENT_ID": "us"}
@@ -273,8 +314,36 @@ class TestSettings:
 
     def test_a_folder_that_cannot_be_written_is_one_line(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         Path("file").write_text("")
-        monkeypatch.setenv("PROFILESVC_DATA_DIR", "file")
-        assert "file" in refused(run("users", "list"))
+        for folder in ("file", "file/below/it"):
+            monkeypatch.setenv("PROFILESVC_DATA_DIR", folder)
+            for words in (["users", "list"], ["serve", "--port", "0"]):
+                line = refused(run(*words))
+                assert line.startswith("profilesvc: PROFILESVC_DATA_DIR: "), line
+                assert "[Errno" not in line
+
+    def test_an_unknown_host_of_the_database_names_its_setting(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PROFILESVC_DATABASE_URL", "postgresql+asyncpg://user:word@database.invalid/x")
+        for words in (["users", "list"], ["serve", "--port", "0"], ["db", "upgrade"]):
+            line = refused(run(*words))
+            assert line.startswith("profilesvc: PROFILESVC_DATABASE_URL: the name of the host cannot be resolved: ")
+            assert "word" not in line
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (PermissionError(13, "Permission denied", "data/sub"), "PROFILESVC_DATA_DIR: data/sub: Permission denied"),
+        (OSError(30, "Read-only file system", "data"), "PROFILESVC_DATA_DIR: data: Read-only file system"),
+        (FileNotFoundError(2, "No such file or directory", "other.pem"), "other.pem: No such file or directory"),
+        (ConnectionRefusedError(111, "Connection refused"), "Connection refused; check PROFILESVC_DATABASE_URL"),
+        (socket.gaierror(-3, "Temporary failure"), "PROFILESVC_DATABASE_URL: the name of the host cannot be resolved"),
+    ],
+)
+def test_an_error_of_the_system_names_the_setting(monkeypatch: pytest.MonkeyPatch, error: OSError, line: str) -> None:
+    monkeypatch.setenv("PROFILESVC_DATA_DIR", "data")
+    found = failures.expected(error) or ""
+    assert line in found
+    assert "[Errno 13]" not in found
 
 
 def test_a_used_port_is_one_line(run: Run) -> None:

@@ -1,10 +1,12 @@
 """An owner deletes the account on its page: what is asked first, what is left, and what others notice."""
 
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
 
+from conftest import ON_ONE_DATABASE
 from profilesvc.delivery.kinds import open_senders
 from profilesvc.delivery.worker import deliver_due
 from profilesvc.domain.time import FrozenClock
@@ -126,3 +128,29 @@ async def test_the_person_is_refused_as_before_the_first_link(alice_there: Brows
     await visitor.open(next(link for link in page.links if "/sign-in/start" in link))
     assert "Alice" not in visitor.answer.text
     assert "Bob" in visitor.answer.text
+
+
+@ON_ONE_DATABASE
+@pytest.mark.in_process("reads the files of the database")
+async def test_the_files_of_sqlite_have_no_bytes_of_a_deleted_account(
+    browser: Browser, alice: httpx.AsyncClient, services: Services, clock: FrozenClock
+) -> None:
+    """Neither in free pages nor in the log, which a copy of the disk has."""
+    hook = "https://hooks.harbour.example/a-path-of-alice"
+    assert_ok(await alice.post("/api/v1/webhooks", json={"url": hook, "description": "x" * 200}), 201)
+    assert_ok(await alice.post("/api/v1/alerts", json={"address": ALICE}), 201)
+    folder = services.settings.data_dir
+    written = (ALICE.encode(), hook.encode())
+    assert all(bytes_in(folder, text) for text in written)
+    await browser.open(PATH)
+    await browser.send("/account/delete", email=ALICE)
+    await delivered(services)
+    await deletion.run_once(services)
+    clock.advance(minutes=16)
+    await deletion.run_once(services)
+    assert [text for text in written if bytes_in(folder, text)] == []
+
+
+def bytes_in(folder: Path, text: bytes) -> int:
+    """Count a text in the files of the service's database."""
+    return sum(path.read_bytes().lower().count(text) for path in folder.glob("profilesvc.db*"))

@@ -7,8 +7,11 @@ import shutil
 import ssl
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from http.client import HTTPSConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +138,55 @@ def write_haproxy(deployed: Path, target: Path, **replaced: str) -> None:
 def test_haproxy_accepts_its_file(deployed: Path, tmp_path: Path) -> None:
     write_haproxy(deployed, tmp_path / "haproxy.cfg")
     checked(str(HAPROXY), "-c", "-f", tmp_path / "haproxy.cfg")
+
+
+@pytest.mark.skipif(HAPROXY is None, reason="HAProxy is not installed")
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        *((path, 404) for path in ("/metrics", "/%6detrics", "/%6Detrics", "/m%65trics", "/%6d%65%74%72%69%63%73")),
+        *(
+            (path, 404)
+            for path in ("//metrics", "/%2fmetrics", "/metrics/", "/metrics?x", "/metrics%3fx", "/metrics%2f")
+        ),
+        *((path, 200) for path in ("/", "/healthz", "/api/v1/posts?next=/metrics", "/dashboard/metrics")),
+    ],
+)
+def test_haproxy_hides_the_metrics_however_they_are_written(
+    deployed: Path, tmp_path: Path, path: str, status: int
+) -> None:
+    (front,), trusted = free_ports(1), ssl._create_unverified_context()  # the certificate is of another name
+    with ThreadingHTTPServer(("127.0.0.1", 0), Always200) as app, contextlib.ExitStack() as stack:
+        threading.Thread(target=app.serve_forever, daemon=True).start()
+        stack.callback(app.shutdown)
+        replaced = {f"app{number}:8000": f"127.0.0.1:{app.server_port}" for number in (1, 2)}
+        write_haproxy(deployed, tmp_path / "haproxy.cfg", **replaced, **{"bind :8443": f"bind 127.0.0.1:{front}"})
+        haproxy = stack.enter_context(subprocess.Popen([str(HAPROXY), "-f", tmp_path / "haproxy.cfg"]))
+        stack.callback(haproxy.terminate)
+        deadline = time.monotonic() + 20
+        while True:
+            with (
+                contextlib.suppress(ConnectionError),
+                contextlib.closing(HTTPSConnection("127.0.0.1", front, context=trusted, timeout=20)) as connection,
+            ):
+                connection.request("GET", path)
+                found = connection.getresponse().status
+                if found != 503:  # until the first check of the app
+                    break
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert found == status
+
+
+class Always200(BaseHTTPRequestHandler):
+    """The app, which has every path."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None: ...
 
 
 @contextlib.contextmanager

@@ -107,7 +107,7 @@ def test_the_client_needs_no_package_of_the_server(client_python: Path) -> None:
 def test_without_the_server_the_command_names_the_extra(client_python: Path) -> None:
     hint = "profilesvc: the commands need the server, which is not installed (no package typer): "
     for words in ([client_python.with_name("profilesvc")], [client_python, "-m", "profilesvc", "--version"]):
-        assert run(*words, status=1).stderr == f"{hint}pip install '.[server]' in a checkout\n"
+        assert run(*words, status=1).stderr == f"{hint}pip install 'profilesvc[server] @ file:///PATH/TO/THE/WHEEL'\n"
 
 
 def test_the_server_serves_the_client_and_stops_with_0(

@@ -142,6 +142,9 @@ class Proxy:
         self._process.terminate()
         self._process.wait(20)
 
+    def logged(self) -> list[str]:
+        return (self._folder / "access.log").read_text().splitlines()
+
     def socket(self) -> ssl.SSLSocket:
         context = ssl.create_default_context(cafile=str(self._folder / "fullchain.pem"))
         raw = socket.create_connection(("127.0.0.1", self.https), timeout=30)
@@ -391,3 +394,36 @@ def test_in_front_of_the_service(sqlite_template: Path, tmp_path: Path) -> None:
                 assert len([value for found, value in answer.headers_list if found == name]) == 1, name
         wrong = proxy.ask("POST", "/oauth2/token", b"grant_type=x", {"Content-Type": "text/plain"})
         assert "error_description" in wrong.json()
+
+
+@pytest.mark.parametrize(
+    ("target", "logged"),
+    [
+        ("/dashboard/sign-in/callback?code=s3cret&state=s3cret", "/dashboard/sign-in/callback"),
+        ("/oauth2/authorize?client_id=x&code=s3cret", "/oauth2/authorize"),
+        ("/dashboard/connections/link/s3cret", "/dashboard/connections/link/..."),
+        ("/dashboard/connections/link/s3cret/start", "/dashboard/connections/link/..."),
+        ("//dashboard/connections/link/s3cret", "//dashboard/connections/link/..."),
+        ("/dashboard/%63onnections/link/s3cret", "/dashboard/"),
+        ("/dashboard/connections%2Flink/s3cret", "/dashboard/connections"),
+        ("/dashboard/alerts/confirm/1-2-s3cret", "/dashboard/alerts/confirm/..."),
+        ("/dashboard/alerts/unsubscribe/1-2-s3cret", "/dashboard/alerts/unsubscribe/..."),
+        ("/dashboard/badge/s3cret.svg", "/dashboard/badge/..."),
+        ("/metrics?s3cret", "/metrics"),
+        ("/api/v1/posts?locationId=s3cret", "/api/v1/posts"),
+    ],
+)
+def test_the_log_has_no_secret_of_a_request(proxy: Proxy, target: str, logged: str) -> None:
+    before = len(proxy.logged())
+    proxy.ask("GET", target)
+    while not (lines := proxy.logged()[before:]):  # nginx writes the line after the response
+        time.sleep(0.01)
+    assert f'"GET {logged}"' in lines[-1]
+    assert not [line for line in lines if "s3cret" in line]
+
+
+def test_all_samples_of_nginx_write_the_log_without_secrets() -> None:
+    """The file of one machine is also that of the app hosts of a cluster; no other one has a server."""
+    servers = [path for path in DEPLOY.rglob("*.conf") if "server {" in path.read_text("utf-8")]
+    assert [path.name for path in servers] == ["nginx.conf"]
+    assert "access_log /var/log/nginx/access.log profilesvc;" in servers[0].read_text("utf-8")

@@ -170,6 +170,7 @@ def test_without_the_packages_the_start_is_rejected_with_the_name_of_the_extra(t
     )
     assert refused.returncode == 1
     assert (
-        "PROFILESVC_TRACING__ENDPOINT requires the extra `otel`: pip install '.[otel]' in a checkout" in refused.stderr
+        "PROFILESVC_TRACING__ENDPOINT requires the extra `otel`: pip install '.[otel]' in the checkout"
+        in refused.stderr
     )
     assert refused.stderr.count("\n") == 1

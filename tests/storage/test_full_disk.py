@@ -79,3 +79,18 @@ def test_a_locked_file_is_busy_and_not_lost(tmp_path: Path) -> None:
     assert (is_lost(locked.value), is_for_writing(locked.value)) == (False, False)
     first.close()
     second.close()
+
+
+async def test_a_deleted_or_replaced_file_is_not_writable(tmp_path: Path) -> None:
+    file = tmp_path / "profilesvc.db"
+    storage = Storage(f"sqlite+aiosqlite:///{file}")
+    try:
+        assert await storage.is_writable()
+        file.rename(tmp_path / "moved")
+        assert not await storage.is_writable()
+        file.write_bytes(b"")
+        assert not await storage.is_writable()
+        (tmp_path / "moved").replace(file)
+        assert await storage.is_writable()
+    finally:
+        await storage.close()

@@ -26,6 +26,7 @@ def site_file(upstreams: list[int], http: int, https: int, certificates: Path, n
         ("127.0.0.1:8001", f"127.0.0.1:{upstreams[1]}"),
         ("listen 80;", f"listen 127.0.0.1:{http};"),
         ("listen 443 ", f"listen 127.0.0.1:{https} "),
+        ("/var/log/nginx/access.log", f"{certificates}/access.log"),
         ("/etc/letsencrypt/live/profiles.example.com", str(certificates)),
         ("profiles.example.com", name),
     ]:

@@ -75,7 +75,7 @@ async def inside(settings: Settings) -> AsyncIterator[Check]:
         yield checks_settings.guides(settings)
     migrated = True
     async for check in _database(settings):
-        migrated = migrated and check.status == "ok"
+        migrated = migrated and (check.status == "ok" or check.name in ("disk", "file system"))
         yield check
     if migrated:
         async for check in _readiness(settings):
@@ -109,6 +109,7 @@ def _metrics(settings: Settings) -> Check:
 async def _database(settings: Settings) -> AsyncIterator[Check]:
     from sqlalchemy.exc import ArgumentError
 
+    from profilesvc.cli import checks_disk
     from profilesvc.cli.failures import expected
     from profilesvc.database import pooler
     from profilesvc.database.engine import create_engine
@@ -120,6 +121,9 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
         yield Check("database", "fail", expected(error) or "", "see docs/settings.md for the form of the URL")
         return
     where = f"{url.get_backend_name()} {url.database}"
+    if url.get_backend_name() == "sqlite":
+        for check in await asyncio.to_thread(checks_disk.disk, Path(str(url.database))):
+            yield check
     if url.get_backend_name() == "sqlite" and not await asyncio.to_thread(Path(str(url.database)).is_file):
         yield Check("database", "warn", f"{where} does not exist yet", "`profilesvc serve` creates it")
         return

@@ -1,6 +1,7 @@
 """The checks of `doctor` on secrets, sign-in, rate limits and mail."""
 
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 from profilesvc.cli.checks import Check, Status, connection_hint
 from profilesvc.settings import PREFIX, IdentitySettings, Settings, is_placeholder
@@ -95,7 +96,7 @@ async def _counters(url: str) -> Check:
 
 
 async def mail(settings: Settings) -> Check:
-    """Check whether alerts can be sent: the mail server accepts a connection and the login."""
+    """Check whether alerts can be sent: the mail server accepts a connection, and the login if there is one."""
     from profilesvc.delivery.smtp import Mailer, Unsent
 
     if not settings.mail.url.get_secret_value():
@@ -110,4 +111,7 @@ async def mail(settings: Settings) -> Check:
     except Unsent as error:
         hint = f"start the mail server, or correct {PREFIX}MAIL__URL; until then alerts wait"
         return Check("mail", "fail", str(error), hint)
-    return Check("mail", "ok", "the mail server accepts the login")
+    has_login = urlsplit(settings.mail.url.get_secret_value()).username
+    return Check(
+        "mail", "ok", f"the mail server accepts {'the login' if has_login else 'connections; there is no login'}"
+    )

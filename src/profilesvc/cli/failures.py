@@ -1,6 +1,9 @@
 """Expected failures of commands: one clear line on stderr and exit code 1, never a traceback."""
 
+import os
+import socket
 import sqlite3
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -9,6 +12,7 @@ from typer.core import TyperGroup
 from profilesvc.cli.show import printable
 
 _DAMAGED = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+_NOT_OPENED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL)
 # By the start of PostgreSQL's error code.
 _KINDS = [
     ("28P01", "the database rejects the login", "check the user and the password in PROFILESVC_DATABASE_URL"),
@@ -68,7 +72,30 @@ def expected(error: Exception) -> str | None:
         return error.message
     if isinstance(error, SettingsError):
         return str(error)
-    return _database(error) or (_one_line(error) if isinstance(error, OSError) else None)
+    return _database(error) or (_system(error) if isinstance(error, OSError) else None)
+
+
+def _system(error: OSError) -> str:
+    """Name the setting of a file or of a host that cannot be used."""
+    if isinstance(error, socket.gaierror):
+        return f"PROFILESVC_DATABASE_URL: the name of the host cannot be resolved: {error.strerror}"
+    if not isinstance(error.filename, str | bytes):
+        return _one_line(error)
+    file = os.fsdecode(error.filename)
+    text = f"{file}: {error.strerror}"
+    return f"{name}: {text}" if (name := _setting_of(Path(file))) else text
+
+
+def _setting_of(file: Path) -> str | None:
+    """Return the setting whose folder has a file, or would have it."""
+    from profilesvc.settings import SettingsError, load
+
+    try:
+        folder = load().data_dir.absolute()
+    except SettingsError:
+        return None
+    file = file.absolute()
+    return "PROFILESVC_DATA_DIR" if file.is_relative_to(folder) or folder.is_relative_to(file) else None
 
 
 def _database(error: Exception) -> str | None:
@@ -80,7 +107,7 @@ def _database(error: Exception) -> str | None:
     code = sqlstate(error)
     if isinstance(error, exc.ArgumentError):
         return f"PROFILESVC_DATABASE_URL: {_one_line(error)}"
-    if getattr(getattr(error, "orig", error), "sqlite_errorcode", 0) & 0xFF in _DAMAGED:
+    if _sqlite_code(error) in _DAMAGED:
         return f"the file of the database is damaged: {reason(error)}; restore a backup as in docs/backups.md"
     if not isinstance(error, failures) and (not code or as_unavailable(error) is None):
         return None
@@ -88,7 +115,14 @@ def _database(error: Exception) -> str | None:
     for start, failure, hint in _KINDS:
         if code.startswith(start):
             return f"{failure}: {cause}; {hint}"
-    return f"the database does not respond: {cause}"
+    if _sqlite_code(error) in _NOT_OPENED:
+        return f"the file of the database cannot be used: {cause}; check PROFILESVC_DATA_DIR, its owner and its disk"
+    hint = "" if _sqlite_code(error) else "; check PROFILESVC_DATABASE_URL"
+    return f"the database does not respond: {cause}{hint}"
+
+
+def _sqlite_code(error: BaseException) -> int:
+    return int(getattr(getattr(error, "orig", error), "sqlite_errorcode", 0)) & 0xFF
 
 
 def _one_line(error: BaseException) -> str:

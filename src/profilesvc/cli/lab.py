@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from profilesvc.fixtures import how_to_install
 from profilesvc.settings import load
 
 _CHECKOUT = Path(__file__).parents[3] / "notebooks"
@@ -19,7 +20,7 @@ def lab(
 ) -> None:
     """Open the notebooks in JupyterLab."""
     if find_spec("jupyterlab") is None:
-        raise OSError("JupyterLab is not installed: pip install '.[notebooks]' in a checkout")
+        raise OSError(f"JupyterLab is not installed: {how_to_install('notebooks')}")
     folder = next((path for path in (Path("notebooks"), _CHECKOUT) if path.is_dir()), None)
     if folder is None:
         raise FileNotFoundError("there is no directory notebooks; run this command in a checkout of profilesvc")

@@ -1,15 +1,14 @@
 """E-mail alerts on the wire, an addition of this service (docs/events.md)."""
 
-import functools
 import re
 from typing import Annotated, Literal
-from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, EmailStr, Field
 from pydantic_core import PydanticCustomError
 
 from profilesvc.contract.common import STORABLE, Body, Data, LocationName, Text, UtcTime, whole_number
 from profilesvc.contract.events import EventType
+from profilesvc.contract.zones import zone_names
 
 MAX_ALERTS = 20
 _CLOCK = re.compile(r"^([01][0-9]|2[0-3]):[0-5][0-9]\Z", re.ASCII)
@@ -38,14 +37,8 @@ DAILY: tuple[EventType, ...] = (
 )
 
 
-@functools.cache
-def _zones() -> set[str]:
-    """Return the names of all time zones, for which a folder with hundreds of files is read."""
-    return available_timezones()
-
-
 def _zone(value: str) -> str:
-    if value not in _zones():
+    if value not in zone_names():
         raise PydanticCustomError("time_zone", "must be a time zone of the IANA database, such as Europe/Berlin")
     return value
 

@@ -1,9 +1,7 @@
 """Convert the settings of an address to the fields of their form, and the form to the API's body."""
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
-from zoneinfo import available_timezones
 
 from werkzeug.datastructures import MultiDict
 
@@ -11,6 +9,7 @@ from profilesvc.api.parsing import checked
 from profilesvc.contract.alerts import AlertChange, AlertEntry
 from profilesvc.contract.events import EVENT_TYPES
 from profilesvc.contract.json import JsonObject
+from profilesvc.contract.zones import UTC_NAME, zone_names
 from profilesvc.dashboard.channel_words import WHEN
 from profilesvc.dashboard.edits import Edit
 from profilesvc.domain.errors import invalid
@@ -85,17 +84,12 @@ def _in_words(name: str, value: Any, titles: Mapping[str, str]) -> str:
     return "-".join(filter(None, value.values())) if name == "quiet_time" else str(value)
 
 
-@cache
-def _zones() -> frozenset[str]:
-    return frozenset(available_timezones())
-
-
 def zones(current: str) -> list[str]:
     """Return the time zones of the form: UTC, those with the name of a region, and the current one."""
-    regional = {name for name in _zones() if name.startswith(_REGIONS)}
-    return ["UTC", *sorted((regional | {current}) - {"", "UTC"})]
+    regional = {name for name in zone_names() if name.startswith(_REGIONS)}
+    return [UTC_NAME, *sorted((regional | {current}) - {"", UTC_NAME})]
 
 
 def zone_or_utc(name: str) -> str:
     """Return the time zone that a browser reports, or UTC if it is not known."""
-    return name if name in _zones() else "UTC"
+    return name if name in zone_names() else UTC_NAME

@@ -11,6 +11,7 @@ from quart import Blueprint, Response, request
 from profilesvc.api.parsing import checked
 from profilesvc.contract.audit import AuditEntry, AuditQuery, Event
 from profilesvc.contract.keys import KeyEntry
+from profilesvc.contract.zones import UTC_NAME, zone_of
 from profilesvc.dashboard import exports, pages, words
 from profilesvc.dashboard.listing import Choices, Listing, matches
 from profilesvc.dashboard.visits import Visit, view
@@ -109,9 +110,7 @@ def _wanted(listing: Listing, names: list[tuple[KeyEntry, str]]) -> Wanted:
 
 def _zone(listing: Listing) -> ZoneInfo:
     """Return the time zone that the browser named, or UTC."""
-    with contextlib.suppress(KeyError, ValueError, OSError):
-        return ZoneInfo(listing.get("zone", "UTC"))
-    return ZoneInfo("UTC")
+    return zone_of(listing.get("zone", UTC_NAME))
 
 
 def _start(listing: Listing, name: str, days: int = 0) -> int | None:

@@ -4,13 +4,13 @@ import contextlib
 from calendar import Calendar
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, tzinfo
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from quart import Blueprint, Response, request
 
 from profilesvc.contract.json import JsonObject
+from profilesvc.contract.zones import zone_of
 from profilesvc.dashboard import pages, post_words, words
 from profilesvc.dashboard.alert_form import zone_or_utc
 from profilesvc.dashboard.listing import Listing, matches, page_of
@@ -42,7 +42,7 @@ class Month:
         """Return the month of the request, by default the current one."""
         zone = zone_or_utc(request.args.get("zone", ""))
         return cls(
-            _month(request.args.get("month", ""), datetime.fromtimestamp(visit.now / 1000, ZoneInfo(zone)).date()), zone
+            _month(request.args.get("month", ""), datetime.fromtimestamp(visit.now / 1000, zone_of(zone)).date()), zone
         )
 
     @property
@@ -108,7 +108,7 @@ async def _page(
     **shown: Any,
 ) -> Response:
     """Return a calendar. Only the posts that it shows are read: a month may have thousands."""
-    days, zone, day = Days(), ZoneInfo(month.zone), _day(listing.get("day"))
+    days, zone, day = Days(), zone_of(month.zone), _day(listing.get("day"))
     for place in places:
         days.setdefault(datetime.fromtimestamp(place.at / 1000, zone).date(), []).append(place)
     of_day = None if day is None else page_of(days.get(day, []), listing)
@@ -156,10 +156,10 @@ def _month(text: str, today: date) -> date:
 
 
 def _instant(day: date, zone: str) -> int:
-    return round(datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(zone)).timestamp() * 1000)
+    return round(datetime(day.year, day.month, day.day, tzinfo=zone_of(zone)).timestamp() * 1000)
 
 
-def _entry(place: Place, post: JsonObject, zone: ZoneInfo, site: SiteView | None) -> JsonObject:
+def _entry(place: Place, post: JsonObject, zone: tzinfo, site: SiteView | None) -> JsonObject:
     local = datetime.fromtimestamp(place.at / 1000, zone)
     state = _state(post) if place.draft is None else post_words.DRAFT_STATES[place.draft.state]
     text = post_words.start_of(post, _LONGEST) or _("Without a text")

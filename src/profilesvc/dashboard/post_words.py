@@ -62,8 +62,8 @@ def draft_text(draft: Draft) -> str:
 
 def start_of(post: JsonObject, most: int = 60) -> str:
     """Return the start of the title or text of a post."""
-    text: str = post.get("event", {}).get("title") or post.get("summary") or ""
-    return text[:most]
+    text: object = (post.get("event") or {}).get("title") or post.get("summary") or ""
+    return str(text)[:most]
 
 
 def schedule(interval: JsonObject) -> str:

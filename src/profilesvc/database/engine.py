@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import math
+import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
@@ -38,6 +39,7 @@ from profilesvc.domain.request import current_request
 
 log = logging.getLogger("profilesvc")
 LAST_SECONDS = 0.25
+_CHECKPOINT_SECONDS = 1.0  # other writers wait meanwhile
 _RENEW_SECONDS = 1.0  # not every request opens new connections while a server stays read-only
 # "on" in a standby, too. One table is enough to check; the privilege is NULL while it does not exist.
 _IS_WRITABLE = text(
@@ -49,7 +51,7 @@ _HAS_STANDBY = text(
     "THEN EXISTS (SELECT FROM pg_stat_replication) END"
 )
 _AT_THE_END = "profilesvc.at_the_end"  # in `session.info`
-_PRAGMAS = ("synchronous=FULL", "foreign_keys=ON")
+_PRAGMAS = ("synchronous=FULL", "foreign_keys=ON", "secure_delete=ON")
 
 
 def create_engine(url: str, pool_size: int, *, patient: bool = False) -> AsyncEngine:
@@ -109,6 +111,14 @@ def _use_wal(cursor: DBAPICursor) -> None:
             return
 
 
+def _number_of_file(path: str | None) -> int | None:
+    """Return the inode of a file, or None."""
+    try:
+        return os.stat(path).st_ino if path else None
+    except OSError:
+        return None
+
+
 def at_the_end(session: AsyncSession, work: Callable[[AsyncSession], Awaitable[None]]) -> None:
     """Run this at the end of a `write()`, before it commits: for a row that many transactions lock."""
     session.info.setdefault(_AT_THE_END, []).append(work)
@@ -135,6 +145,7 @@ class Storage:
             path = self.engine.url.database or ""
             self.readers, self._writer = SqliteReader(path), SqliteWriter(path, _PRAGMAS)
             self.leases = SingleProcessLeases()
+            self._file_number = _number_of_file(path)
         else:
             arguments = {**self.engine.dialect.create_connect_args(self.engine.url)[1], **connect_args()}
             self._pool = PostgresPool(arguments, pool_size)
@@ -184,6 +195,14 @@ class Storage:
         with self._in_time() as seconds:
             async with self._may_write(seconds) as left:
                 return await self._writer.transact(work, left)
+
+    async def empty_log(self) -> bool:
+        """Remove what was deleted from SQLite's log, too; return False if a reader still needs the log."""
+        if not isinstance(self._writer, SqliteWriter):
+            return True
+        with self._in_time() as seconds:
+            async with self._may_write(seconds) as left:
+                return await self._writer.empty_log(min(left, _CHECKPOINT_SECONDS))
 
     @contextlib.contextmanager
     def _in_time(self) -> Iterator[float]:
@@ -239,7 +258,7 @@ class Storage:
         if self.outage.is_for_writing and not await self._has_written():
             return False
         if self.is_sqlite:
-            return True
+            return self._has_its_file()
         async with self.engine.connect() as connection:
             is_writable = bool((await connection.execute(_IS_WRITABLE)).scalar_one())
         if is_writable:
@@ -247,6 +266,13 @@ class Storage:
         else:
             self._renew_connections()
         return is_writable
+
+    def _has_its_file(self) -> bool:
+        """Return whether SQLite's file is still in its folder. Writes to a deleted one succeed and are lost."""
+        if self._file_number in (None, _number_of_file(self.engine.url.database)):
+            return True
+        log.error("database lost: its file %s was deleted or replaced; restart the service", self.engine.url.database)
+        return False
 
     async def _has_written(self) -> bool:
         try:

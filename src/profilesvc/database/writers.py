@@ -100,6 +100,16 @@ class SqliteWriter:
             self._end("ROLLBACK")
             raise
 
+    async def empty_log(self, seconds: float) -> bool:
+        """Write the log into the file and truncate it; return False if a reader still needs it after `seconds`."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._empty_log, seconds)
+
+    def _empty_log(self, seconds: float) -> bool:
+        connection = self._connection = self._connection or self._opened()
+        connection.execute(f"PRAGMA busy_timeout={int(seconds * 1000)}")
+        is_busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return not is_busy
+
     def _opened(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, isolation_level=None)
         for pragma in self._pragmas:

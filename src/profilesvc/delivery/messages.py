@@ -71,7 +71,7 @@ _STORIES: dict[EventType, Story] = {
 
 def story(event: PublishedEvent, subject: Subject) -> Story:
     """Return an event as sentences."""
-    fields, found = _fields(event.data, subject), _STORIES[event.type]
+    fields, found = _fields(event.data, subject), _STORIES.get(event.type, Story(event.type))
     if found.advice == _CHECK or event.type == "connection.never_connected":
         hint = event.data.get("connection", {}).get("reason_hint")
         found = found._replace(advice=_ADVICE.get(str(hint), found.advice))

@@ -2,7 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 from datetime import time as clock_time
-from zoneinfo import ZoneInfo
+
+from profilesvc.contract.zones import zone_of
 
 
 def next_time(at: str, zone: str, after: int) -> int:
@@ -31,9 +32,9 @@ def quiet_until(start: str, end: str, zone: str, now: int) -> int | None:
 
 
 def _local(instant: int, zone: str) -> datetime:
-    return datetime.fromtimestamp(instant / 1000, UTC).astimezone(ZoneInfo(zone))
+    return datetime.fromtimestamp(instant / 1000, UTC).astimezone(zone_of(zone))
 
 
 def _instant(day: datetime, at: str, zone: str, *, fold: int = 0) -> int:
-    local = datetime.combine(day.date(), clock_time.fromisoformat(at), ZoneInfo(zone)).replace(fold=fold)
+    local = datetime.combine(day.date(), clock_time.fromisoformat(at), zone_of(zone)).replace(fold=fold)
     return round(local.timestamp() * 1000)

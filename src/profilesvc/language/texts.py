@@ -77,13 +77,19 @@ def NN_(one: str, many: str) -> tuple[str, str]:  # noqa: N802
 
 
 class Words(Mapping[str, str]):
-    """Texts by their names, marked by `N_`. Each is translated when it is read; `english` has them as written."""
+    """Texts by their names, marked by `N_`. Each is translated when it is read; `english` has them as written.
+
+    A name without a text is its own text, because a stored one can be of another version (D-137).
+    """
 
     def __init__(self, english: Mapping[str, str]) -> None:
         self.english = english
 
     def __getitem__(self, name: str) -> str:
-        return gettext(self.english[name])
+        return gettext(self.english[name]) if name in self.english else name
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.english
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.english)

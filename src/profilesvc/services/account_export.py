@@ -149,11 +149,14 @@ async def _document(services: Services, caller: Caller) -> AsyncIterator[bytes]:
     """Yield `data.json`: what is short, then a list for each section."""
     name, email = await overview.person(services, caller)
     hooks = (await webhooks.list_all(services, caller)).webhooks
+    addresses = (await alerts.list_all(services, caller)).alerts
     short: JsonObject = {
         "exported_at": iso(services.clock.now()),
         "user": {"id": caller.owner_id, "name": name, "email": email, "plan": caller.plan.name},
-        "alerts": [each.model_dump(by_alias=True) for each in (await alerts.list_all(services, caller)).alerts],
-        "webhooks": [{**each.model_dump(exclude={"url"}), "host": urlsplit(each.url).hostname} for each in hooks],
+        "alerts": [each.model_dump(by_alias=True, warnings=False) for each in addresses],
+        "webhooks": [
+            {**each.model_dump(exclude={"url"}, warnings=False), "host": urlsplit(each.url).hostname} for each in hooks
+        ],
     }
     yield orjson.dumps(short)[:-1]
     for title, section in SECTIONS.items():

@@ -17,10 +17,13 @@ from profilesvc.contract.alerts import (
     AlertList,
     AlertSettings,
     AlertTested,
+    QuietTime,
 )
 from profilesvc.contract.audit import Event
 from profilesvc.contract.errors import CONFLICT
 from profilesvc.contract.events import EventType
+from profilesvc.contract.json import JsonObject
+from profilesvc.contract.stored import acting, shown, stored_list, stored_object
 from profilesvc.database.statements import Executor
 from profilesvc.domain.alerts import next_time, quiet_until
 from profilesvc.domain.errors import ServiceError, invalid
@@ -78,7 +81,7 @@ async def create(services: Services, caller: Caller, body: AlertCreate) -> Alert
             nonce=nonce,
             created_at=now,
             confirmed_at=now if is_own else None,
-            **_columns(settings),
+            **_columns(settings, {}),
         )
         if number is None:
             raise invalid("body", "address", "is used by another of your alerts")
@@ -110,7 +113,7 @@ async def failures(services: Services, caller: Caller) -> dict[int, Failure]:
     async with services.storage.read() as session:
         for row in await channels.listing(session, caller.owner_id, KINDS):
             if row.failing_since is not None:
-                attempts = orjson.loads(await deliveries.last_attempts(session, caller.owner_id, row.id))
+                attempts = stored_list(await deliveries.last_attempts(session, caller.owner_id, row.id))
                 found[row.id] = Failure(row.failing_since, attempts[-1]["error"] if attempts else None)
     return found
 
@@ -143,7 +146,7 @@ async def change(services: Services, caller: Caller, alert_id: str, body: AlertC
         row = await _own(session, caller, alert_id, locked=True)
         sent = {name: getattr(body, name) for name in body.model_fields_set - {"enabled"}}
         fields = {name: value for name, value in sent.items() if value is not None or name == "quiet_time"}
-        values: dict[str, object] = dict(_columns(settings_of(row).model_copy(update=fields)))
+        values: dict[str, object] = dict(_columns(settings_of(row).model_copy(update=fields), _unread(row, fields)))
         if body.enabled:
             values |= {"disabled_at": None, "disabled_reason": None, "failing_since": None}
             values |= await _confirmation(services, session, row, user.email)
@@ -227,8 +230,25 @@ async def _count_mail(services: Services, caller: Caller, address: str, *, is_li
 
 
 def settings_of(row: Channel) -> AlertSettings:
-    """Return the settings of an address."""
-    return AlertSettings.model_validate_json(row.settings)
+    """Return the settings of an address that act; one that is no longer valid has its default."""
+    return acting(AlertSettings, stored_object(row.settings))
+
+
+def _unread(row: Channel, changed: JsonObject) -> JsonObject:
+    """Return the stored values that do not act, except those of `changed`. A change of the others leaves them."""
+    active = settings_of(row).model_dump(by_alias=True)
+    stored_values = stored_object(row.settings)
+    return {name: value for name, value in stored_values.items() if name not in changed and active.get(name) != value}
+
+
+def _unread_shown(row: Channel) -> JsonObject:
+    """Return the stored values that do not act, as fields of an entry."""
+    values = {name: value for name, value in _unread(row, {}).items() if name in AlertSettings.model_fields}
+    if "quiet_time" in values:
+        quiet = values["quiet_time"]
+        parts = (str(quiet.get("from", "")), str(quiet.get("to", ""))) if isinstance(quiet, dict) else None
+        values["quiet_time"] = None if parts is None else QuietTime.model_construct(from_=parts[0], to=parts[1])
+    return values
 
 
 def quiet_end(settings: AlertSettings, now: int) -> int | None:
@@ -329,14 +349,17 @@ def _target_digest(address: str) -> str:
     return hashlib.sha256(f"mailto:{address.lower()}".encode()).hexdigest()
 
 
-def _columns(settings: AlertSettings) -> dict[str, str]:
-    """Return the columns of settings. An address that hears of a silent site also hears when it is back."""
+def _columns(settings: AlertSettings, unread: JsonObject) -> dict[str, str]:
+    """Return the columns of settings, with stored values that do not act.
+
+    An address that hears of a silent site also hears when it is back.
+    """
     types: set[EventType] = {*settings.immediate, *settings.daily}
     if types.intersection(DOWN):
         types.add("connection.online")
     return {
         "types": channels.stored_types(sorted(types)) or ",none,",
-        "settings": settings.model_dump_json(by_alias=True),
+        "settings": orjson.dumps({**settings.model_dump(by_alias=True), **unread}).decode(),
     }
 
 
@@ -349,13 +372,16 @@ async def _own(session: Executor, caller: Caller, alert_id: str, *, locked: bool
 
 def _entry(row: Channel) -> AlertEntry:
     status = "active" if row.confirmed_at is not None else "unconfirmed"
-    return AlertEntry.model_validate(
+    settings = settings_of(row)
+    return shown(
+        AlertEntry,
         {
-            **settings_of(row).model_dump(),
+            **{name: getattr(settings, name) for name in AlertSettings.model_fields},
+            **_unread_shown(row),
             "id": row.id,
             "address": row.target,
             "status": status if row.disabled_at is None else "disabled",
             "disabled_reason": row.disabled_reason,
             "created_at": iso(row.created_at),
-        }
+        },
     )

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.audit import AuditEntry, AuditQuery, AuditTrail, Event
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.contract.json import JsonObject
+from profilesvc.contract.stored import shown, stored_object
 from profilesvc.domain.audit import Wanted
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request, ip_prefix
@@ -252,25 +253,26 @@ async def _found(
         place = at, event_id
     async with services.storage.read() as session:
         rows = await audit.page(session, filters, place, limit + 1, wanted)
-    shown = rows[:limit]
+    found = rows[:limit]
+    entries = [_entry(row) for row in found]
     if len(rows) <= limit:
-        return [_entry(row) for row in shown], None
-    last = shown[-1]
-    return [_entry(row) for row in shown], page_tokens.cursor(
-        services, filters.get("owner_id"), _LIST, last.at, last.id
-    )
+        return entries, None
+    return entries, page_tokens.cursor(services, filters.get("owner_id"), _LIST, found[-1].at, found[-1].id)
 
 
 def _entry(row: StoredEvent) -> AuditEntry:
-    details = {} if row.details is None else orjson.loads(row.details)
+    details = stored_object(row.details)
     if "last_at" in details:
         details["count"] = row.times
-    return AuditEntry(
-        event=row.event,
-        at=iso(row.at),
-        client_id=row.client_id,
-        actor=row.actor.partition(":")[0],
-        ip_prefix=row.ip_prefix,
-        request_id=row.request_id,
-        details=details,
+    return shown(
+        AuditEntry,
+        {
+            "event": row.event,
+            "at": iso(row.at),
+            "client_id": row.client_id,
+            "actor": row.actor.partition(":")[0],
+            "ip_prefix": row.ip_prefix,
+            "request_id": row.request_id,
+            "details": details,
+        },
     )

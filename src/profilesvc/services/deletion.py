@@ -176,6 +176,9 @@ async def _finish(services: Services, deletion: Deletion) -> None:
     now, owner_id = services.clock.now(), deletion.owner_id
     if now < deletion.requested_at + SETTLED:
         return
+    if not await services.storage.empty_log():
+        log.warning("account %d: a reader needs the log of the database, which the next round empties", owner_id)
+        return
     async with services.storage.write() as session:
         if any((await deletions.counts(session, owner_id)).values()):
             return

@@ -1,8 +1,7 @@
 """Deliveries to webhooks of owners: queue them, and list what was delivered."""
 
-import orjson
-
 from profilesvc.contract.errors import CONFLICT
+from profilesvc.contract.stored import shown, stored_list
 from profilesvc.contract.webhooks import (
     MOST_RECOVERED,
     DeliveryAttempt,
@@ -150,13 +149,16 @@ def _delivery(owner_id: int, row: Delivery) -> DeliveryEntry:
     if row.event_id is not None and row.type is not None and row.event_created_at is not None:
         stored = StoredPublishedEvent(row.event_id, row.event_created_at, row.type, row.data or "{}")
         event = events.published(owner_id, stored)
-    attempts = [DeliveryAttempt(**{**each, "at": iso(each["at"])}) for each in orjson.loads(row.attempts)]
-    return DeliveryEntry(
-        id=row.id,
-        state=row.state,
-        created_at=iso(row.created_at),
-        next_attempt_at=iso_or_none(row.next_at),
-        finished_at=iso_or_none(row.finished_at),
-        attempts=attempts,
-        event=event,
+    attempts = [shown(DeliveryAttempt, {**each, "at": iso(each["at"])}) for each in stored_list(row.attempts)]
+    return shown(
+        DeliveryEntry,
+        {
+            "id": row.id,
+            "state": row.state,
+            "created_at": iso(row.created_at),
+            "next_attempt_at": iso_or_none(row.next_at),
+            "finished_at": iso_or_none(row.finished_at),
+            "attempts": attempts,
+            "event": event,
+        },
     )

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from profilesvc.contract.errors import CONFLICT, RATE_LIMITED
 from profilesvc.contract.json import JsonObject
+from profilesvc.contract.zones import zone_names, zone_of
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.posts import check_create
 from profilesvc.domain.time import DAY, HOUR, MINUTE
@@ -231,12 +231,10 @@ def instant(day: str, time: str, zone: str) -> int:
     Raises:
         ServiceError: VALIDATION_ERROR.
     """
+    if zone not in zone_names():
+        raise invalid("body", "zone", "is not the name of a time zone, such as Europe/Berlin")
     try:
-        local = ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise invalid("body", "zone", "is not the name of a time zone, such as Europe/Berlin") from None
-    try:
-        return round(datetime.fromisoformat(f"{day}T{time}").replace(tzinfo=local).timestamp() * 1000)
+        return round(datetime.fromisoformat(f"{day}T{time}").replace(tzinfo=zone_of(zone)).timestamp() * 1000)
     except (ValueError, OverflowError):
         raise invalid("body", "due_at", "enter a day and a time") from None
 

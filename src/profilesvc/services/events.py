@@ -28,7 +28,7 @@ _READ = 5_000  # events of an owner that one page of a location reads at most
 
 def new(kind: EventType, data: EventData, *, key_id: int | None = None, location_name: str | None = None) -> NewEvent:
     """Return an event that `publish` can write."""
-    return NewEvent(kind, data.model_dump_json(by_alias=True), key_id, location_name)
+    return NewEvent(kind, data.model_dump_json(by_alias=True, warnings=False), key_id, location_name)
 
 
 def publish(services: "Services", session: AsyncSession, owner_id: int, *found: NewEvent) -> None:

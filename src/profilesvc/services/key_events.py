@@ -4,6 +4,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import EventType, KeyChanged
 from profilesvc.contract.keys import KeyDetails, KeyEntry, KeyStatus
+from profilesvc.contract.stored import shown
 from profilesvc.domain.time import iso, iso_or_none
 from profilesvc.services import events
 from profilesvc.services.context import Services
@@ -18,26 +19,32 @@ def _status(row: ListedKey, now: int) -> KeyStatus:
 
 
 def entry(row: ListedKey, now: int) -> KeyEntry:
-    return KeyEntry(
-        id=row.id,
-        client_id=row.client_id,
-        name=row.name,
-        assigned_location_id=row.location_name,
-        primary_domain=row.primary_domain,
-        created_at=iso(row.created_at),
-        last_used_at=iso_or_none(row.last_used_at),
-        status=_status(row, now),
-        deactivation_reason=row.hold_reason,
-        expires_at=iso_or_none(row.expires_at),
+    return shown(
+        KeyEntry,
+        {
+            "id": row.id,
+            "client_id": row.client_id,
+            "name": row.name,
+            "assigned_location_id": row.location_name,
+            "primary_domain": row.primary_domain,
+            "created_at": iso(row.created_at),
+            "last_used_at": iso_or_none(row.last_used_at),
+            "status": _status(row, now),
+            "deactivation_reason": row.hold_reason,
+            "expires_at": iso_or_none(row.expires_at),
+        },
     )
 
 
 def details(row: ListedKey, retiring_until: int | None, now: int) -> KeyDetails:
     """Return a key with its domains; `retiring_until` is the end of its previous secret."""
-    return KeyDetails(
-        **entry(row, now).model_dump(),
-        allowed_domains=domains_of(row.allowed_domains),
-        previous_secret_expires_at=iso_or_none(retiring_until),
+    return shown(
+        KeyDetails,
+        {
+            **entry(row, now).model_dump(warnings=False),
+            "allowed_domains": domains_of(row.allowed_domains),
+            "previous_secret_expires_at": iso_or_none(retiring_until),
+        },
     )
 
 

@@ -19,6 +19,7 @@ from profilesvc.contract.provider_connections import (
     ProviderConnectionList,
     RefusedLocation,
 )
+from profilesvc.contract.stored import shown
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.profiles import at
 from profilesvc.domain.request import in_background
@@ -50,7 +51,8 @@ async def list_all(services: Services, caller: Caller) -> ProviderConnectionList
 
 
 def _entry(services: Services, row: ProviderConnection, count: int) -> ProviderConnectionEntry:
-    return ProviderConnectionEntry.model_validate(
+    return shown(
+        ProviderConnectionEntry,
         {
             "id": row.id,
             "email": row.email,
@@ -62,7 +64,7 @@ def _entry(services: Services, row: ProviderConnection, count: int) -> ProviderC
             "last_error": row.last_error,
             "last_error_at": iso_or_none(row.last_error_at),
             "reconnect_url": page_of(services),
-        }
+        },
     )
 
 
@@ -108,7 +110,8 @@ async def get(services: Services, caller: Caller, connection_id: str) -> Provide
         )
         for account, profiles in accounts
     ]
-    return ProviderConnectionDetail(**_entry(services, row, count).model_dump(), accounts=listed)
+    entry = _entry(services, row, count).model_dump(warnings=False)
+    return shown(ProviderConnectionDetail, {**entry, "accounts": listed})
 
 
 async def _found(services: Services, row: ProviderConnection) -> list[tuple[JsonObject, list[JsonObject]]]:

@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.errors import CONFLICT, LOCATION_NOT_VERIFIED, PROVIDER_API_ERROR, SYNC_DISABLED
 from profilesvc.contract.events import SyncEnded
 from profilesvc.contract.json import JsonObject
+from profilesvc.contract.stored import shown
 from profilesvc.contract.sync import SyncHistory, SyncHistoryEntry, SyncHistoryQuery, SyncResult
 from profilesvc.domain import profiles
 from profilesvc.domain.errors import ServiceError, invalid
@@ -289,12 +290,15 @@ def publish(
 
 
 def _entry(row: SyncRow) -> SyncHistoryEntry:
-    return SyncHistoryEntry(
-        syncId=row.sync_id,
-        timestamp=iso(row.created_at),
-        status=row.status,
-        fieldsUpdated=row.fields_updated,
-        direction=row.direction,
+    return shown(
+        SyncHistoryEntry,
+        {
+            "syncId": row.sync_id,
+            "timestamp": iso(row.created_at),
+            "status": row.status,
+            "fieldsUpdated": row.fields_updated,
+            "direction": row.direction,
+        },
     )
 
 

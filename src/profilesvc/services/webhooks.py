@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.audit import Event
 from profilesvc.contract.errors import PLAN_RESTRICTION
 from profilesvc.contract.events import WebhookDisabled
+from profilesvc.contract.stored import shown
 from profilesvc.contract.webhooks import (
     SECRET_WARNING,
     WebhookChange,
@@ -262,7 +263,8 @@ def _secret(services: Services, nonce: str) -> str:
 
 def _entry(channel: Channel, now: int) -> WebhookEntry:
     until = channel.previous_until
-    return WebhookEntry.model_validate(
+    return shown(
+        WebhookEntry,
         {
             "id": channel.id,
             "url": channel.target,
@@ -274,5 +276,5 @@ def _entry(channel: Channel, now: int) -> WebhookEntry:
             "failing_since": iso_or_none(channel.failing_since),
             "created_at": iso(channel.created_at),
             "previous_secret_expires_at": iso(until) if until is not None and until > now else None,
-        }
+        },
     )

@@ -33,9 +33,11 @@ from profilesvc.settings.groups import (
     TracingSettings,
     WebhookSettings,
     checked_base_url,
+    page_url,
 )
 from profilesvc.settings.secret_files import SUFFIX, read_secrets, secrets
 from profilesvc.settings.strength import GENERATE, weakness
+from profilesvc.settings.transport import redis_problem, traces_problem
 
 __all__ = [
     "PREFIX",
@@ -156,6 +158,8 @@ class Settings(BaseSettings):
     """Whether each request writes a JSON line: id, method, route, status, seconds."""
     trusted_hops: Annotated[int, Field(ge=0, le=16)] = 0
     """Number of proxies in front, which decides which address of `X-Forwarded-For` is the caller's."""
+    private_network: bool = False
+    """Whether production may use Redis and a collector of traces on other hosts without TLS, in a private network."""
     secret_pepper: SecretStr = SecretStr("")
     """Key of the digests of client secrets, and of the secrets of webhooks. Set it before the first API key is created,
     and keep a copy. Without it a copy of the database is enough to sign webhooks."""
@@ -163,8 +167,8 @@ class Settings(BaseSettings):
     """TOML file of the plans. Unset: the packaged plans."""
     dashboard_origins: Annotated[tuple[str, ...], NoDecode, AfterValidator(_origins)] = ()
     """Comma-separated origins whose pages may send user tokens. Empty: our own, and localhost in development."""
-    upgrade_url: str = ""
-    """Address where owners of deactivated keys can change their plan. Empty: `{BASE_URL}/dashboard`."""
+    upgrade_url: Annotated[str, AfterValidator(page_url)] = ""
+    """Page where owners of deactivated keys can change their plan; https in production. Empty: our own dashboard."""
     guides_folder: OptionalPath = None
     """Folder of the site that `make docs` builds, served at `/guides/`. Unset: `build/site` of a checkout, if any."""
     cache_max_age_seconds: Annotated[int, Field(ge=0, le=86_400)] = 60
@@ -276,9 +280,22 @@ class Settings(BaseSettings):
             raise ValueError(f"{', '.join(variables)}: replace the placeholder of the example with your value")
         if problem := self._secrets_problem():
             raise ValueError(problem)
+        if problem := self._transport_problem():
+            raise ValueError(f"{PREFIX}{problem}")
         if any(not origin.lower().startswith("https://") for origin in self.dashboard_origins):
             raise ValueError(f"{PREFIX}DASHBOARD_ORIGINS must start with https:// in production")
         return self
+
+    def _transport_problem(self) -> str | None:
+        """Return which address production must not use, starting with the name of its setting."""
+        if self.upgrade_url.lower().startswith("http:"):
+            return "UPGRADE_URL must start with https:// in production"
+        if self.private_network:
+            return None
+        if problem := redis_problem(self.limits.storage_url.get_secret_value()):
+            return f"LIMITS__STORAGE_URL {problem}"
+        problem = traces_problem(self.tracing.endpoint)
+        return problem and f"TRACING__ENDPOINT {problem}"
 
     def _secrets_problem(self) -> str | None:
         """Return which secret of the service is missing or too weak for production."""

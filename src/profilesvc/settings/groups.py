@@ -43,6 +43,13 @@ def _provider_url(value: str) -> str:
     return value
 
 
+def page_url(value: str) -> str:
+    """Check the URL of a page to which ours link."""
+    if value and not (_host(value, "http") or _host(value, "https")):
+        raise ValueError("must be an http:// or https:// URL with a host and without a user")
+    return value
+
+
 _ProviderUrl = Annotated[str, AfterValidator(_provider_url)]
 
 

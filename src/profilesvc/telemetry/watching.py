@@ -4,6 +4,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from profilesvc.database.engine import Storage
+from profilesvc.fixtures import how_to_install
 from profilesvc.settings import PREFIX, Settings, SettingsError
 
 if TYPE_CHECKING:
@@ -40,6 +41,6 @@ def open_watcher(settings: Settings) -> Watcher:
     try:
         from profilesvc.telemetry.tracing import Tracing
     except ImportError as error:
-        hint = f"requires the extra `otel`: pip install '.[otel]' in a checkout ({error})"
+        hint = f"requires the extra `otel`: {how_to_install('otel')} ({error})"
         raise SettingsError(f"{PREFIX}TRACING__ENDPOINT {hint}") from None
     return Tracing(settings.tracing)
