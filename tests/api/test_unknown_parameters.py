@@ -61,7 +61,7 @@ class TestUpdateMask:
         self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
     ) -> None:
         before = await document(emulator, PIER)
-        body = {"title": "Harbour Y", "websiteUri": "https://y.harbour.example/", "unknown": 1, "labels": 5}
+        body = {"title": "Harbour Y", "websiteUri": "https://y.harbour.example/", "unknown": 1, "labels": ["x"]}
         for query in ({"validateOnly": "true"}, {}):
             done = assert_ok(await _sync(alice, "title", body, **query))
             assert (done["fieldsUpdated"], done["fieldsFiltered"]) == (["title"], [])
@@ -69,6 +69,10 @@ class TestUpdateMask:
         assert (after["title"], after["websiteUri"]) == ("Harbour Y", before["websiteUri"])
         source = assert_ok(await alice.get(f"{COMPARISON}/111"))["source"]
         assert (source["title"], source["websiteUri"]) == ("Harbour Y", before["websiteUri"])
+
+    async def test_checks_the_types_of_all_fields(self, alice: httpx.AsyncClient) -> None:
+        details = assert_error(await _sync(alice, "title", {"title": "T", "labels": 5}), 400, "VALIDATION_ERROR")
+        assert [error["field"] for error in details["errors"]] == ["labels"]
 
     async def test_clears_a_named_field_that_the_body_lacks(
         self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient

@@ -90,6 +90,16 @@ def check(sendable: JsonObject, today: date | None = None, known: JsonObject | N
     return document
 
 
+def check_types(sendable: JsonObject) -> None:
+    """Check the types of a body whose values are not all sent.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR that names every field of another type.
+    """
+    if problems := parse(Location, without_read_only(Location, sendable))[1]:
+        raise invalid_many(problems)
+
+
 def _is_near(field: str, others: list[str]) -> bool:
     """Return whether a field is one of the others, in one of them, or around one."""
     return any(f"{other}.".startswith(f"{field}.") or f"{field}.".startswith(f"{other}.") for other in others)

@@ -80,11 +80,13 @@ def checked(mask: str) -> list[str]:
 def masked_body(body: JsonObject, mask: str) -> JsonObject:
     """Return the part of a body that the update mask of a query names, with null for what the body lacks.
 
-    So a sync clears a named field without a value, as the provider does.
+    So a sync clears a named field without a value, as the provider does. All fields must have their types, also those
+    that the mask leaves out.
 
     Raises:
-        ServiceError: VALIDATION_ERROR that names every invalid path.
+        ServiceError: VALIDATION_ERROR that names every invalid path or field.
     """
+    profiles.check_types(profiles.split(body, None)[0])
     result: JsonObject = {}
     for path in _checked("query", mask, _unwritable):
         result = profiles.merge(result, _part(body, path))

@@ -168,7 +168,8 @@ class Undo:
         now = data_of(compared)
         left = [difference["field"] for difference in now.get("differences", [])]
         left += sorted(set(now.get("filtered", [])) - set(was["filtered"]))
-        left += [name for name in back if now and now["provider"].get(name) != was["provider"].get(name)]
+        before = {name: was["provider"].get(name) for name in back}  # another spelling of a value is restored, too
+        left += [difference["field"] for difference in profiles.differences(before, now.get("provider", before), [])]
         if left:
             yield f"the profile of {self._location} is not restored at {', '.join(dict.fromkeys(left))}; {remedy}"
 

@@ -99,8 +99,8 @@ expect(((array) $sync->compareProfile('111')->getData()->getProvider())['title']
 $profile = new Location(['phone_numbers' => new PhoneNumbers(['primary_phone' => '+44 20 7946 0999'])]);
 $preview = $sync->syncProfile('111', $profile, 'true')->getData();
 expect($preview->getValidateOnly() && $preview->getSyncId() === null, 'a preview changes nothing');
-$result = $sync->syncProfile('111', $profile, 'false', 'story')->getData();
-$again = $sync->syncProfile('111', $profile, 'false', 'story')->getData();
+$result = $sync->syncProfile('111', $profile, 'false', null, 'story')->getData();
+$again = $sync->syncProfile('111', $profile, 'false', null, 'story')->getData();
 expect($result->getFieldsUpdated() === ['phoneNumbers.primaryPhone'], 'the phone number is updated');
 expect($result->getSyncId() !== null && $result->getSyncId() === $again->getSyncId(), 'a repeat changes nothing');
 $entries = $sync->listSyncHistory('111')->getData()->getHistory();
