@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from profilesvc.client import ProfileClient
+from profilesvc.domain import meaning, profiles
 from support.api import ALICE
 from support.program import Server, command, environment, serving
 
@@ -53,14 +54,20 @@ class Deployment:
         return ended(self.smoke(*pages, write=write, **settings))
 
     def state(self) -> dict[str, Any]:
-        """The owner's data: live keys, posts, the profile and its differences, the switch."""
+        """The owner's data: live keys, posts, the profile by its meaning and its differences, the switch.
+
+        The provider of the demo stores an update in its own spelling.
+        """
         with ProfileClient.user(self.service.url, self.token) as alice:
             compared = alice.compare(LOCATION).model_dump(exclude={"lastSync"})
+            provider = compared["provider"]
+            region = meaning.region_of(provider)
             return {
                 "keys": [key.client_id for key in alice.list_keys().credentials],
                 "posts": [post.name for post in alice.iter_posts(LOCATION)],
                 "sync": [entry.syncEnabled for entry in alice.iter_locations()],
                 **compared,
+                "provider": {path: meaning.form(path, value, region) for path, value in profiles.leaves(provider)},
             }
 
     @property
