@@ -81,7 +81,7 @@ async def test_each_change_has_one_event(
     assert event["type"] == "connection.offline"
     assert event["data"]["client_id"] == plugin.key["client_id"]
     assert event["data"]["location_id"] == "locations/111"
-    assert set(event["data"]["connection"]) == set(status)
+    assert set(event["data"]["connection"]) == set(status) | {"reason_at"}  # the status is that of an online site
     assert event["data"]["connection"]["reason_hint"] == "was_online"
 
 
