@@ -5,12 +5,15 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import insert, select
 
 from profilesvc.contract.events import EventOwner, PublishedEvent
 from profilesvc.delivery.messages import story
 from profilesvc.domain.time import FrozenClock
 from profilesvc.services.context import Services
 from profilesvc.storage.events import Subject
+from profilesvc.storage.log_tables import request_log
+from profilesvc.storage.tables import keys
 from support.api import Site, assert_ok
 from support.dashboard_browser import Browser
 from support.deployment import KEYS, TOKEN
@@ -93,6 +96,30 @@ async def test_site_whose_secret_was_rolled_is_not_simply_online(
     page = (await browser.http.get("/dashboard/sites/111")).text
     assert "Credentials rejected" in page
     assert "The key got a new secret on" in page
+
+
+@pytest.mark.parametrize(("others", "hint"), [(999, "secret_rejected"), (1_000, "never_connected")])
+async def test_only_the_last_entries_of_a_log_are_searched(
+    alice: httpx.AsyncClient, services: Services, key: dict[str, str], others: int, hint: str
+) -> None:
+    now, wanted = services.clock.now(), keys.c.client_id == key["client_id"]
+    async with services.storage.write() as session:
+        of_key = (
+            (await session.execute(select(keys.c.owner_id, keys.c.id.label("key_id")).where(wanted))).one()._asdict()
+        )
+        rejected = {
+            **of_key,
+            "at": now - 1,
+            "id": "1",
+            "method": "POST",
+            "route": "/x",
+            "status": 401,
+            "duration_ms": 0,
+        }
+        rows = [{**rejected, "reason": "wrong_secret"}]
+        rows += [{**rejected, "at": now + at, "status": 429, "reason": None} for at in range(others)]
+        await session.execute(insert(request_log), rows)
+    assert (await status(alice, services, key["client_id"]))["reason_hint"] == hint
 
 
 @pytest.mark.parametrize(

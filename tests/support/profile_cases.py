@@ -111,7 +111,7 @@ VALID: list[Case] = [
 ]
 
 INVALID: list[Case] = [
-    *_of("title", "", lambda text: {"title": text}, None, "", " ", "\n"),
+    *_of("title", "", lambda text: {"title": text}, None, "", " ", "\n", "\u200b"),
     *_of("title", _LONG, lambda text: {"title": text}, "x" * 101, "é" * 300),
     *_of(
         "profile.description", _LINK, _text, "Order at https://harbour.example", "see WWW.harbour.example", "http://a"

@@ -1,5 +1,7 @@
 """D-124: the values that the provider's documentation rejects, before they are sent."""
 
+import time
+from collections.abc import Callable
 from datetime import date
 from typing import Any
 
@@ -8,7 +10,7 @@ import pytest
 from profilesvc.contract.provider import limits
 from profilesvc.domain import location_rules, profiles
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.provider_values import is_phone, regions
+from profilesvc.domain.provider_values import has_link, is_phone, regions
 from support.profile_cases import INVALID, VALID, Case
 
 TODAY = date(2026, 1, 2)
@@ -93,3 +95,29 @@ def test_the_numbers_of_the_documentation_are_those_of_the_rules() -> None:
     assert faults["title"].metadata == {"max_length": f"{limits.TITLE}"} == {"max_length": "100"}
     assert faults["labels"].metadata == {"max_count": f"{limits.LABELS}"} == {"max_count": "10"}
     assert faults["serviceArea.places.placeInfos"].metadata == {"max_count": "20"}
+
+
+def _wrong(items: int) -> dict[str, Any]:
+    """Return a body with problems of the format and of the documentation at each item of two arrays."""
+    services, dates = {"price": 1, "structuredServiceItem": 1}, {"closed": 1, "openTime": 3}
+    return {"serviceItems": [services] * items, "specialHours": {"specialHourPeriods": [dates] * items}}
+
+
+COSTS: dict[str, tuple[Callable[[Any], object], Callable[[int], Any], int]] = {
+    "text without a link": (has_link, lambda size: "a-" * size, 1_000),
+    "wrong items": (refused, _wrong, 200),
+}
+
+
+@pytest.mark.parametrize(("check", "made", "size"), COSTS.values(), ids=COSTS)
+def test_cost_grows_with_the_size_and_not_with_its_square(
+    check: Callable[[Any], object], made: Callable[[int], Any], size: int
+) -> None:
+    def cpu(value: Any) -> float:
+        started = time.thread_time()
+        check(value)
+        return time.thread_time() - started
+
+    small, large = made(size), made(5 * size)
+    check(small)
+    assert min(cpu(large) for _ in range(5)) < 10 * min(cpu(small) for _ in range(5))

@@ -41,7 +41,7 @@ def require_json(hint: str | None, content_type: str | None) -> None:
     """
     if content_type is None or _JSON_TYPE.match(content_type.split(";")[0].strip()) is None:
         raise ServiceError(UNSUPPORTED_MEDIA_TYPE, hint)
-    if not is_utf8(content_type):
+    if ";" in content_type and not is_utf8(content_type):
         raise ServiceError(UNSUPPORTED_MEDIA_TYPE, "Send the body in UTF-8, the only encoding of JSON (RFC 8259).")
 
 

@@ -153,8 +153,8 @@ def found(sites: list[SiteView], listing: Listing) -> list[SiteView]:
 
 
 def _is_found(site: SiteView, listing: Listing) -> bool:
-    needs, sync = listing.get("needs"), listing.get("sync")
-    if listing.get("state", state_of(site)) != state_of(site):
+    state, needs, sync = listing.get("state"), listing.get("needs"), listing.get("sync")
+    if state and state_of(site) != state:
         return False
     if sync and site.row.sync_enabled != (sync == "on"):
         return False

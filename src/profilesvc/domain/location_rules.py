@@ -14,6 +14,7 @@ from babel import Locale
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider import limits
+from profilesvc.contract.visible import has_visible_text
 from profilesvc.domain.errors import Problem
 from profilesvc.domain.problems import counted
 from profilesvc.domain.provider_values import has_link, is_phone, is_region, is_web_address
@@ -57,7 +58,7 @@ def _at_most(number: int) -> Fault:
 
 
 def _title(title: str, _: _Facts) -> Fault | None:
-    if not title.strip():
+    if not has_visible_text(title):
         return REQUIRED
     return _at_most(limits.TITLE) if len(title) > limits.TITLE else None
 

@@ -4,6 +4,7 @@ Documents are the provider's Location as JSON. A leaf is a field that is not a m
 null, or an empty message. null clears a field. An empty message has no effect, is never sent and is no difference.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 
@@ -82,9 +83,9 @@ def check(sendable: JsonObject, today: date | None = None, known: JsonObject | N
     document, problems = parse(Location, without_read_only(Location, sendable))
     rules = [("body", one.field, one.problem) for one in faults(document)]
     rules += location_rules.problems(document, today) if today else []
-    named = [field for _, field, _ in problems]
-    sent = [path for path, value in leaves(document) if known is None or not _agrees(path, value, known)]
-    problems += [one for one in rules if not _is_near(one[1], named) and _is_near(one[1], sent)]
+    is_named = _near([field for _, field, _ in problems])
+    is_sent = _near([path for path, value in leaves(document) if known is None or not _agrees(path, value, known)])
+    problems += [one for one in rules if is_sent(one[1]) and not is_named(one[1])]
     if problems:
         raise invalid_many(problems)
     return document
@@ -100,9 +101,18 @@ def check_types(sendable: JsonObject) -> None:
         raise invalid_many(problems)
 
 
-def _is_near(field: str, others: list[str]) -> bool:
-    """Return whether a field is one of the others, in one of them, or around one."""
-    return any(f"{other}.".startswith(f"{field}.") or f"{field}.".startswith(f"{other}.") for other in others)
+def _near(fields: list[str]) -> Callable[[str], bool]:
+    """Return a function that returns whether a field is one of the fields, in one of them, or around one."""
+    inside = set(fields)
+    around = {outer for field in inside for outer in _outwards(field)}
+    return lambda field: field in around or any(outer in inside for outer in _outwards(field))
+
+
+def _outwards(path: str) -> Iterator[str]:
+    """Yield a path and the paths of the fields around it."""
+    while path:
+        yield path
+        path = path.rpartition(".")[0]
 
 
 def require_complete(patch: Patch) -> None:

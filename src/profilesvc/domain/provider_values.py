@@ -10,7 +10,8 @@ from babel import Locale
 
 # Groups of countries and placeholders of CLDR, in which no business can be.
 _NO_COUNTRY = frozenset({"EU", "EZ", "QO", "UN", "XA", "XB", "ZZ"})
-_LINK = re.compile(r"\b[a-z][a-z0-9+.-]*://|\bwww\.\w", re.IGNORECASE)
+# The name of a scheme is bounded, because without that the time grows with the square of the text.
+_LINK = re.compile(r"\b[a-z][a-z0-9+.-]{0,30}://|\bwww\.\w", re.IGNORECASE)
 _EXTENSION = re.compile(r"(?:[ ,;]*(?:extension|extn?\.?|x|#)[ :=.]*\d{1,7})?\Z", re.IGNORECASE)
 _MOST_DIGITS = 20  # 15 of E.164, and a prefix for calls abroad
 _NO_PHONE = re.compile(r"\A[^+(\d]|[^\dA-Z+()./ \-\u2010-\u2015]")  # capitals are digits too, as in 1-800-FLOWERS

@@ -57,7 +57,7 @@ class LimitSettings(BaseModel):
     links_per_address: _Rate = Window.of("5/day")
     """Confirmations that a user sends to one address, which may be a stranger's."""
     calls_per_user: _Rate = Window.of("60/minute")
-    """Tests of webhooks, repeated deliveries and lookups of new URLs that a user requests."""
+    """Tests of webhooks, repeated and recovered deliveries, and lookups of new URLs that a user requests."""
 
     @property
     def shared(self) -> bool:

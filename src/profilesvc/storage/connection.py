@@ -49,24 +49,22 @@ class Watched(NamedTuple):
     rejection: str | None
 
 
-def reasons(owner: ColumnElement[int]) -> tuple[ColumnElement[int | None] | ColumnElement[str | None], ...]:
-    """Return columns for a query on the keys of an owner and their connections.
+_SEARCHED = 1_000  # entries of a key's log, which may have thousands that say nothing of the connection
 
-    They are the last use, the newest secret, the end of earlier ones, and the newest rejection of the log since the
-    last heartbeat: its reason and its instant. An older one decides nothing, and the log of a site is long.
+
+def reasons(owner: ColumnElement[int]) -> tuple[ColumnElement[int | None] | ColumnElement[str | None], ...]:
+    """Return columns for a query on the keys of an owner: the last use, the newest secret, the end of earlier ones.
+
+    The last column is the newest rejection since the last use, among the last entries of the log: its reason and its
+    instant.
     """
     of_key = secrets.c.owner_id == owner, secrets.c.key_id == keys.c.id
-    logged = (
-        request_log.c.owner_id == owner,
-        request_log.c.key_id == keys.c.id,
-        request_log.c.at >= func.coalesce(connections.c.last_heartbeat_at, 0),
-    )
-    newest = (
-        select(request_log.c.reason + " " + cast(request_log.c.at, String))
-        .where(*logged, or_(*(request_log.c.reason == each for each in REJECTIONS)))
-        .order_by(request_log.c.at.desc())
-        .limit(1)
-    )
+    logged = request_log.c.owner_id == owner, request_log.c.key_id == keys.c.id
+    since = request_log.c.at >= func.coalesce(keys.c.last_used_at, 0)  # an earlier one says nothing any more
+    latest = select(request_log.c.reason, request_log.c.at).where(*logged, since).order_by(request_log.c.at.desc())
+    rows = latest.limit(_SEARCHED).correlate(keys).subquery()
+    rejected = or_(*(rows.c.reason == each for each in REJECTIONS))
+    newest = select(rows.c.reason + " " + cast(rows.c.at, String)).where(rejected).order_by(rows.c.at.desc()).limit(1)
     return (
         keys.c.last_used_at,
         select(func.max(secrets.c.created_at)).where(*of_key).scalar_subquery(),

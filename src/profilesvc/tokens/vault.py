@@ -41,8 +41,8 @@ class Vault:
     def encrypt(self, text: str, purpose: str) -> str:
         """Return the text encrypted; each time another string."""
         nonce = os.urandom(_NONCE_BYTES)  # never from seeded entropy, which repeats itself after a restart
-        version = "p" if self._passphrase else "d"
-        return f"{version}.{b64(nonce + self._own.encrypt(nonce, text.encode(), purpose.encode()))}"
+        start = "p." if self._passphrase else DEVELOPMENT
+        return f"{start}{b64(nonce + self._own.encrypt(nonce, text.encode(), purpose.encode()))}"
 
     def decrypt(self, encrypted: str, purpose: str) -> str:
         """Return what `encrypt` encrypted for the same purpose, also before a passphrase was configured.
@@ -50,9 +50,8 @@ class Vault:
         Raises:
             ValueError: It was encrypted with another passphrase or for another purpose.
         """
-        version, _, rest = encrypted.partition(".")
-        content = b64_decode(rest)
-        cipher = self._plain if version == "d" else self._own
+        content = b64_decode(encrypted.partition(".")[2])
+        cipher = self._plain if encrypted.startswith(DEVELOPMENT) else self._own
         try:
             return cipher.decrypt(content[:_NONCE_BYTES], content[_NONCE_BYTES:], purpose.encode()).decode()
         except InvalidTag:
