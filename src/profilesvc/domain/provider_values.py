@@ -49,7 +49,7 @@ def is_region(code: str) -> bool:
 
 
 def has_second_extension(text: str) -> bool:
-    """Return whether a text is two numbers such as `555 0170 x1 / x2`, of which `phonenumbers` drops the second."""
+    """Return whether a text is two numbers such as `555 0170 x1 / x2`; `phonenumbers` drops the second one."""
     return _SECOND_EXTENSION.search(unicodedata.normalize("NFKC", text)) is not None
 
 
