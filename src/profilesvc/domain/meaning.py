@@ -192,7 +192,7 @@ def _formed(path: str, value: object, region: str | None) -> object:
     if f"{path}.*" in _FORMS:  # a blank text means nothing
         items = [item for item in items if item is not None]
     if path in _SETS:
-        items = sorted({json.dumps(item, sort_keys=True) for item in items})
+        return sorted({json.dumps(item, sort_keys=True) for item in items}) or None
     return items or None
 
 
