@@ -122,6 +122,7 @@ INVALID: list[Case] = [
     *_of(
         "phoneNumbers.primaryPhone", _PHONE, _phone, "+81 1", "+999 123456", "5" * 40, "*123#", "045-555-0170 or 0171"
     ),
+    *_of("phoneNumbers.primaryPhone", _PHONE, _phone, "045-555-0170 / x0171", "045-555-0170 x1 /x2"),
     *_of(
         "phoneNumbers.primaryPhone", _PHONE, _phone, "info@harbour.example", "https://harbour.example", "+81 45 (ask)"
     ),

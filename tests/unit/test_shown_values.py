@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from profilesvc.dashboard.profile_lists import known_categories
 from profilesvc.dashboard.values import columns, field, lines
 
 NINE_TO_FIVE = {"openTime": {"hours": 9}, "closeTime": {"hours": 17, "minutes": 30}}
@@ -113,6 +114,37 @@ def test_values_are_bounded_and_different_values_look_different(path: str, ours:
         assert left != right
 
 
+PRICES: list[dict[str, Any]] = [
+    {"nanos": "x"},
+    {"nanos": "Infinity"},
+    {"units": "NaN"},
+    {"units": "1e99999999"},
+    {"units": []},
+    {"units": "5", "nanos": {}},
+]
+
+
+@pytest.mark.parametrize("price", PRICES, ids=str)
+def test_a_price_of_any_shape_is_shown(price: dict[str, Any]) -> None:
+    service = {"freeFormServiceItem": {"label": {"displayName": "Tasting"}}, "price": price}
+    assert "Tasting" in " ".join(lines([service], "serviceItems"))
+
+
 @pytest.mark.parametrize("value", [[{"x": "y" * 500}] * 5_000, {f"m{n}": n for n in range(5_000)}, "x" * 100_000])
 def test_a_very_large_value_is_cut(value: Any) -> None:
     assert len("\n".join(lines(value, "x"))) < 2_000
+
+
+@pytest.mark.parametrize(
+    "categories",
+    [
+        "x",
+        ["x"],
+        {"primaryCategory": "x"},
+        {"additionalCategories": "x"},
+        {"primaryCategory": {"name": ["x"]}, "additionalCategories": [None, 5, {"name": {}}]},
+    ],
+    ids=str,
+)
+def test_categories_of_any_shape_are_ignored(categories: object) -> None:
+    assert known_categories(categories) == {}

@@ -47,11 +47,13 @@ def added(inputs: Mapping[str, str], sent: Mapping[str, str]) -> Inputs:
     }
 
 
-def known_categories(value: JsonObject | None) -> dict[str, JsonObject]:
-    """Return the categories of a profile by name, the main one first."""
-    value = value or {}
-    every = [value.get("primaryCategory"), *(value.get("additionalCategories") or [])]
-    return {one["name"]: one for one in every if one and one.get("name")}
+def known_categories(value: object) -> dict[str, JsonObject]:
+    """Return the categories of a profile by name, the main one first. The provider's profile can have any shape."""
+    value = value if isinstance(value, dict) else {}
+    others = value.get("additionalCategories")
+    every = [value.get("primaryCategory"), *(others if isinstance(others, list) else [])]
+    named = [one for one in every if isinstance(one, dict) and isinstance(one.get("name"), str)]
+    return {one["name"]: one for one in named if one["name"]}
 
 
 def categories_of(inputs: Mapping[str, str], stored: JsonObject) -> list[str]:

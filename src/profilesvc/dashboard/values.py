@@ -125,7 +125,7 @@ def _lines(value: object, path: str) -> Iterator[str]:
     """Format a value by its field if its structure is as expected, else like any structure."""
     try:
         yield from list(_by_field(value, path))
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         yield from _any(value)
 
 
@@ -211,7 +211,7 @@ def service(value: JsonObject) -> str:
 
 def amount(price: JsonObject) -> str:
     """Return the exact number of a price, such as `12.5`. Its fields may be null, as a sync may send them."""
-    number = Decimal(price.get("units") or 0) + Decimal(price.get("nanos") or 0) / NANOS
+    number = int(price.get("units") or 0) + Decimal(int(price.get("nanos") or 0)) / NANOS
     return f"{number.normalize():f}"
 
 

@@ -244,20 +244,25 @@ def special_minutes(periods: object) -> tuple[tuple[int, tuple[Span, ...]], ...]
     The minutes count from 00:00 of the start date, so those after midnight are beyond 1,440.
 
     Raises:
-        ValueError: Something is no array of SpecialHourPeriods, is not in whole minutes, or closes before it opens.
+        ValueError: Something is no array of SpecialHourPeriods, is not in whole minutes, closes before it opens, or
+            opens on a date that is closed.
     """
     if not isinstance(periods, list | tuple):
         raise ValueError("must be an array of periods")  # noqa: TRY004 - one kind of error for values
     dates: dict[int, list[Span]] = {}
+    closed: set[int] = set()
     for one in periods:
         if not isinstance(one, dict) or _wrong_date(one.get("startDate")):
             raise ValueError("must have a date")
         date = _ordinal(one["startDate"])
         covered = dates.setdefault(date, [])
         if one.get("closed"):
+            closed.add(date)
             continue
         start, end = (second - date * _DAY_SECONDS for second in _special_span(one))
         if start % _MINUTE or end % _MINUTE or end <= start:
             raise ValueError("must be in whole minutes, and close after it opens")
         covered.append((start // _MINUTE, end // _MINUTE))
+    if any(dates[date] for date in closed):
+        raise ValueError("must not be both open and closed on a date")
     return tuple((date, _joined(covered)) for date, covered in sorted(dates.items()))

@@ -20,7 +20,9 @@ from profilesvc.domain.messages import annotation_at, normal
 
 _UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 _NEAR = 1.000001e-6  # degrees, a tenth of a metre; the last digits are for binary fractions
-_URL = re.compile(r"(https?)://(?:([^/?#]*)@)?(\[[^]/?#]*]|[^:/?#@]*)(?::([0-9]*))?([^?#]*)(.*)\Z", re.I | re.DOTALL)
+_URL = re.compile(
+    r"(https?)://(?:([^/?#]*)@)?(\[[^]/?#]*]|[^:/?#@]*)(?::([0-9]*))?(/[^?#]*)?([?#].*)?\Z", re.I | re.DOTALL
+)
 _USUAL_PORT = {"http": "80", "https": "443"}
 _RESERVED = "!#$%&'()*+,/:;=?@[]"
 _ESCAPE = re.compile("%([0-9A-F]{2})", re.IGNORECASE)
@@ -43,6 +45,10 @@ def _phone(value: str, region: str | None) -> str | None:
     """
     import phonenumbers  # lazy because it is slow
 
+    from profilesvc.domain.provider_values import has_second_extension
+
+    if has_second_extension(value):
+        return _text(value)
     try:
         number = phonenumbers.parse(value, region and region.upper())
     except phonenumbers.NumberParseException:
@@ -61,7 +67,7 @@ def _url(value: str, _region: str | None) -> str | None:
     site = (f"{_escaped(user)}@" if user else "") + canonical_host(unquote(host, errors="strict"))
     if port and (number := str(int(port))) != _USUAL_PORT[scheme]:
         site += f":{number}"
-    return f"{scheme}://{site}{_without_dots(_escaped(path))}{_escaped(rest)}"
+    return f"{scheme}://{site}{_without_dots(_escaped(path or ''))}{_escaped(rest or '')}"
 
 
 def _escaped(part: str) -> str:
@@ -183,9 +189,11 @@ def _formed(path: str, value: object, region: str | None) -> object:
     if not isinstance(value, list):
         return value
     items = [_formed(f"{path}.*", item, region) for item in value]
+    if f"{path}.*" in _FORMS:  # a blank text means nothing
+        items = [item for item in items if item is not None]
     if path in _SETS:
-        return sorted({json.dumps(item, sort_keys=True) for item in items})
-    return items
+        return sorted({json.dumps(item, sort_keys=True) for item in items}) or None
+    return items or None
 
 
 def _equal(path: str, value: object, other: object) -> bool:

@@ -1,5 +1,6 @@
 """Check, trim and compare documents by the provider's messages, from the annotations of their fields."""
 
+import re
 from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin
 
@@ -54,6 +55,7 @@ _MOST: dict[type[Message], dict[str, int]] = {
     RelationshipData: {"childrenLocations": 1_000},
     Location: {"labels": limits.LABELS, "moreHours": 50, "serviceItems": 1_000},
 }
+_WHOLE = re.compile(r"-?[0-9]{1,19}\Z")
 _UNUSABLE = ("GET_OFFER", "VIDEO")  # in the provider's format, but rejected in a post
 
 
@@ -139,8 +141,8 @@ def normal(annotation: object, value: object) -> object:
         return [_normal_item(message, item) for item in value] or None
     if isinstance(value, dict):
         return _normal_item(message, value) or None
-    if isinstance(value, str) and Int64 in get_args(annotation):
-        return None if value.strip("-0") == "" else value
+    if isinstance(value, str) and Int64 in get_args(annotation) and _WHOLE.match(value):
+        return str(int(value)) if int(value) else None
     return None if value in (None, "", 0, _enum_default(annotation)) else value
 
 

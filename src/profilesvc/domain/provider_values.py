@@ -13,6 +13,7 @@ _NO_COUNTRY = frozenset({"EU", "EZ", "QO", "UN", "XA", "XB", "ZZ"})
 # The name of a scheme is bounded, because without that the time grows with the square of the text.
 _LINK = re.compile(r"\b[a-z][a-z0-9+.-]{0,30}://|\bwww\.\w", re.IGNORECASE)
 _EXTENSION = re.compile(r"(?:[ ,;]*(?:extension|extn?\.?|x|#)[ :=.]*\d{1,7})?\Z", re.IGNORECASE)
+_SECOND_EXTENSION = re.compile(r"[\\/] *x")
 _MOST_DIGITS = 20  # 15 of E.164, and a prefix for calls abroad
 _NO_PHONE = re.compile(r"\A[^+(\d]|[^\dA-Z+()./ \-\u2010-\u2015]")  # capitals are digits too, as in 1-800-FLOWERS
 
@@ -48,12 +49,19 @@ def is_region(code: str) -> bool:
     return code.upper() in regions()
 
 
+def has_second_extension(text: str) -> bool:
+    """Return whether a text is two numbers such as `555 0170 x1 / x2`; `phonenumbers` drops the second one."""
+    return _SECOND_EXTENSION.search(unicodedata.normalize("NFKC", text)) is not None
+
+
 def is_phone(text: str, region: str | None = None) -> bool:
     """Return whether a text can be a phone number, written for its region or with `+` and the country's code.
 
     Only what certainly is no number is refused, because numbering plans change: words, fewer than three digits, or more
     than any country has. Without a region, a national number can only be read as far as its form.
     """
+    if has_second_extension(text):
+        return False
     number = _EXTENSION.sub("", unicodedata.normalize("NFKC", text).strip())
     if _NO_PHONE.search(number) or not 3 <= sum(char.isdigit() for char in number) <= _MOST_DIGITS:
         return False

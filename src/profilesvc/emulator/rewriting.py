@@ -65,12 +65,13 @@ def _in_order(items: list[Any]) -> list[Any]:
 
 
 def _week(periods: list[JsonObject]) -> list[JsonObject]:
-    """Return TimePeriods by day and time, with 00:00 of the next day for 24:00."""
+    """Return TimePeriods by day and time, with 00:00 of the next day for 24:00, except for the end of a whole week."""
     found = []
     for period in periods:
         if period.get("closeTime") == _MIDNIGHT and period.get("closeDay") in DAYS:
             following = DAYS[(DAYS.index(period["closeDay"]) + 1) % len(DAYS)]
-            period = {**period, "closeDay": following, "closeTime": {}}
+            is_whole_week = period.get("openDay") == following and not any((period.get("openTime") or {}).values())
+            period = period if is_whole_week else {**period, "closeDay": following, "closeTime": {}}
         found.append(period)
     return sorted(found, key=_opens)
 
