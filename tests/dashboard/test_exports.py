@@ -30,7 +30,7 @@ async def test_a_second_file_of_a_user_is_refused_until_the_first_has_ended(
     refused = next(answer for answer in answers if answer.status_code == 429)
     assert "Another file of your account is being made." in refused.text
     assert int(refused.headers["retry-after"]) >= 1
-    assert services.exports.users == set()
+    assert set(services.exports.users) == set()
     assert (await alice_there.http.get(f"/dashboard/{name}")).status_code == 200
 
 
@@ -70,7 +70,7 @@ async def test_a_file_that_fails_ends_without_a_stack_trace(
         "a response ended early: SERVICE_UNAVAILABLE"
     ]
     assert not any(record.exc_info for record in caplog.records)
-    assert services.exports.users == set()
+    assert set(services.exports.users) == set()
 
 
 @ON_ONE_DATABASE
@@ -93,8 +93,39 @@ async def test_a_file_is_not_made_any_further_for_a_client_that_has_left(
     async with reading(reader):
         before = len(made)
         assert before < 10  # the thread waits for the reader
-        assert services.exports.users == {1}
+        assert set(services.exports.users) == {1}
         reader.has_left = True
     await until(lambda: ended == [True])
     assert len(made) < before + 10
-    assert services.exports.users == set()
+    assert set(services.exports.users) == set()
+
+
+@ON_ONE_DATABASE
+async def test_slow_readers_do_not_keep_the_threads_from_others(
+    app: Quart, signed_in: SignIn, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that reads just fast enough for the server would have its thread for hours."""
+    ended, whole = list[bool](), account_export.archive
+
+    async def endless(*_given: Any, **_named: Any) -> AsyncIterator[bytes]:
+        try:
+            while True:
+                yield b"x" * 1000
+        finally:
+            ended.append(True)
+
+    monkeypatch.setattr(exporting, "MOST", 1)
+    alice, bob = await signed_in(ALICE), await signed_in(BOB)
+    monkeypatch.setattr(account_export, "archive", endless)
+    cookie = "; ".join(f"{cookie.name}={cookie.value}" for cookie in alice.http.cookies.jar)
+    reader = Reader(app, "/dashboard/account/data.zip", "192.0.2.1", cookie=cookie)
+    async with reading(reader):
+        monkeypatch.setattr(account_export, "archive", whole)
+        assert (await bob.http.get("/dashboard/account/data.zip")).status_code == 503
+        monkeypatch.setattr(exporting, "PATIENCE_SECONDS", 0.0)
+        assert (await bob.http.get("/dashboard/account/data.zip")).status_code == 200
+        await until(lambda: ended == [True])
+        reader.goes_on.set()
+        await until(reader.task.done)
+    assert sum(reader.sizes) < 100_000  # what the thread had made for it before
+    assert set(services.exports.users) == set()

@@ -194,3 +194,18 @@ async def test_the_photos_of_an_owner_have_a_limit_in_bytes(
     assert "Your photos use 1.0 of 2 MB" in answer.text
     assert "Typed</textarea>" in answer.text
     assert await stored(services) == 1
+
+
+@ON_ONE_DATABASE
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [("en", "The form: must be a complete form as browsers send it"), ("de", "Das Formular:")],
+)
+@pytest.mark.parametrize("media_type", ["multipart/form-data", "multipart/form-data; boundary=y"])
+async def test_a_form_that_is_cut_off_is_named_as_the_form(
+    alice_there: Browser, plugin: Site, media_type: str, language: str, text: str
+) -> None:
+    headers = {"Content-Type": media_type, "Accept-Language": language}
+    answer = await alice_there.http.post(f"{SITE}/posts", content=b"--x\r\n", headers=headers)
+    assert answer.status_code == 400
+    assert text in answer.text

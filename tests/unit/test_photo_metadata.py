@@ -60,6 +60,7 @@ PHOTOS = {
     "iptc": jpeg(segment(0xED, b"Photoshop 3.0\0 GPS-Kamakura")),
     "preview of another format": jpeg(segment(0xE2, b"FPXR\0 GPS-Kamakura")),
     "thumbnail": jpeg(segment(0xE0, b"JFXX\0 GPS-Kamakura")),
+    "thumbnail of JFIF": jpeg(segment(0xE0, b"JFIF\0\1\1\0\0\1\0\1\2\2GPS-Kamakura")),
     "filled marker": jpeg(b"\xff\xff\xff" + XMP[1:]),
     "a film after the end": jpeg(after=b"Motion GPS-Kamakura" * 100),
     "progressive": jpeg(XMP, progressive=True),
@@ -67,6 +68,7 @@ PHOTOS = {
     "colours": jpeg(icc_profile=b"\0" * 300),
     "png": png(),
     "png after the end": png() + b"Motion GPS-Kamakura",
+    "png with data in its end": png()[:-12] + struct.pack(">I", 12) + b"IENDGPS-Kamakura\0\0\0\0",
     "png with colours": png(icc_profile=b"\0" * 300),
 }
 
@@ -108,6 +110,12 @@ def test_malformed_metadata_is_dropped(tiff: bytes) -> None:
     made = jpeg()
     sent = made[:2] + segment(0xE1, b"Exif\0\0" + tiff) + made[2:]
     assert dict(Image.open(io.BytesIO(without_metadata(sent))).getexif()) == {ORIENTATION: 6}
+
+
+@pytest.mark.parametrize("marker", [0x01, 0x02, 0xBF, 0xC8, 0xF0, 0xFD])
+def test_a_segment_that_no_viewer_needs_is_dropped(marker: int) -> None:
+    added = segment(marker, b"GPS-Kamakura") if marker != 0x01 else bytes([0xFF, marker])
+    assert without_metadata(jpeg(added)) == without_metadata(jpeg())
 
 
 def test_a_photo_without_an_end_is_completed() -> None:

@@ -58,7 +58,7 @@ _INPUTS = {
     "sure": ("sure", N_("Confirmation")),
     "updateMask": ("", N_("Change")),
 }
-_LABELS = {**dict(_INPUTS.values()), **event_words.KINDS}
+_LABELS = {**dict(_INPUTS.values()), **event_words.KINDS, "": N_("The form")}
 # The sentences of the service that forms show often. The API returns them in English; all others stay English.
 _SENTENCES = (
     N_("is required"),

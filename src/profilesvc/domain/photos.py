@@ -52,13 +52,16 @@ def _jpeg_sides(content: bytes) -> tuple[int, ...] | None:
 
 
 # What a PNG file needs to be shown: all other chunks are metadata, such as eXIf, tEXt, iTXt, zTXt and tIME.
-_CHUNKS = frozenset(b"IHDR PLTE IDAT IEND tRNS cHRM gAMA iCCP sBIT sRGB cICP bKGD pHYs acTL fcTL fdAT".split())
-# Segments of JPEG that are metadata, apart from those that say how colours are stored: JFIF, ICC and Adobe.
-_APPS, _COMMENT = range(0xE0, 0xF0), 0xFE
+_CHUNKS = frozenset(b"IHDR PLTE IDAT tRNS cHRM gAMA iCCP sBIT sRGB cICP bKGD pHYs acTL fcTL fdAT".split())
+_ALONE = frozenset({0x01, *range(0xD0, 0xD8)})  # markers without a segment
+# What a JPEG file needs to be shown (ITU-T T.81 table B.1): frames, tables, scans, DNL, DRI, DHP and EXP; of the
+# segments of applications only those that say how colours are stored: JFIF, ICC and Adobe.
+_NEEDED = _SIZES | {0xC4, 0xCC} | (_ALONE - {0x01}) | frozenset(range(0xDA, 0xE0))
 _KEPT_APPS = {0xE0: b"JFIF\0", 0xE2: b"ICC_PROFILE\0", 0xEE: b"Adobe"}
+_JFIF_THUMBNAIL = 16  # where the width and height of a small copy are, which may show what was cut off later
+_FILL = re.compile(rb"\xff+(?=\xff)")
 _EXIF = b"Exif\0\0"
 _START_OF_SCAN, _END = 0xDA, 0xD9
-_ALONE = frozenset({0x01, *range(0xD0, 0xD8)})  # markers without a segment
 _AFTER_SCAN = re.compile(rb"\xff++[^\x00\xd0-\xd7]")  # after a scan: the next marker
 _ORIENTATION = 0x0112  # of TIFF: how the photo is turned when it is shown
 _INCOMPLETE = "is not a complete image"
@@ -84,22 +87,26 @@ def _png_chunks(content: bytes) -> Iterator[bytes]:
         end = at + 12 + length
         if len(kind) < 4 or end > len(content):
             break
+        if kind == b"IEND":
+            yield _png_chunk(kind, b"")
+            return
         if kind in _CHUNKS:
             yield content[at:end]
         elif kind == b"eXIf" and (turned := _orientation(content[at + 8 : end - 4])):
-            data = b"eXIf" + _tiff(turned)
-            yield struct.pack(">I", len(data) - 4) + data + struct.pack(">I", zlib.crc32(data))
-        if kind == b"IEND":
-            return
+            yield _png_chunk(kind, _tiff(turned))
         at = end
     raise ValueError(_INCOMPLETE)
+
+
+def _png_chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
 def _jpeg_segments(content: bytes) -> Iterator[bytes]:
     at = 2
     for _ in range(_SEGMENTS):
-        while content[at : at + 2] == b"\xff\xff":  # a marker may be filled up
-            at += 1
+        if filled := _FILL.match(content, at):  # a marker may be filled up
+            at = filled.end()
         if content[at : at + 1] != b"\xff" or at + 2 > len(content):
             break
         marker = content[at + 1]
@@ -125,7 +132,9 @@ def _kept(marker: int, segment: bytes) -> Iterator[bytes]:
         if turned := _orientation(segment[4 + len(_EXIF) :]):
             data = _EXIF + _tiff(turned)
             yield b"\xff\xe1" + struct.pack(">H", len(data) + 2) + data
-    elif marker != _COMMENT and (marker not in _APPS or segment[4:].startswith(_KEPT_APPS.get(marker, b"\0none"))):
+    elif marker == 0xE0 and segment[4:].startswith(_KEPT_APPS[marker]) and len(segment) >= _JFIF_THUMBNAIL + 2:
+        yield b"\xff\xe0\0\x10" + segment[4:_JFIF_THUMBNAIL] + b"\0\0"
+    elif marker in _NEEDED or segment[4:].startswith(_KEPT_APPS.get(marker, b"\0none")):
         yield segment
 
 
