@@ -37,6 +37,7 @@ CLIENT = {
     "typing-extensions",
     "typing-inspection",
     "tzdata",
+    "phonenumbers",
 }
 STORY = """
 import json, sys
