@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -31,9 +32,19 @@ async def is_free(storage: Storage) -> bool:
         return was_free
 
 
-async def test_one_starts_when_the_other_has_ended(processes: tuple[Storage, Storage]) -> None:
+async def test_one_starts_when_the_other_has_ended(
+    processes: tuple[Storage, Storage], monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, two = processes
     log: list[str] = []
+    has_asked, take = asyncio.Event(), two.leases._take  # type: ignore[attr-defined]
+
+    async def noted(*arguments: Any) -> bool:
+        result: bool = await take(*arguments)
+        has_asked.set()
+        return result
+
+    monkeypatch.setattr(two.leases, "_take", noted)
 
     async def follow() -> None:
         async with two.leases.hold(NAME) as was_free:
@@ -41,7 +52,8 @@ async def test_one_starts_when_the_other_has_ended(processes: tuple[Storage, Sto
 
     async with one.leases.hold(NAME) as was_free:
         following = asyncio.create_task(follow())
-        await asyncio.wait([following], timeout=0.2)
+        async with asyncio.timeout(60):
+            await has_asked.wait()
         log.append(f"one, free: {was_free}")
     await following
     assert log == ["one, free: True", "two, free: False"]

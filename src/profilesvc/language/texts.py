@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from io import BytesIO
 from pathlib import Path
+from typing import TypeVar, overload
 
 from profilesvc.domain.request import current_request
 from profilesvc.language.choice import ENGLISH
@@ -76,6 +77,9 @@ def NN_(one: str, many: str) -> tuple[str, str]:  # noqa: N802
     return one, many
 
 
+Default = TypeVar("Default")
+
+
 class Words(Mapping[str, str]):
     """Texts by their names, marked by `N_`. Each is translated when it is read; `english` has them as written.
 
@@ -90,6 +94,15 @@ class Words(Mapping[str, str]):
 
     def __contains__(self, name: object) -> bool:
         return name in self.english
+
+    @overload
+    def get(self, name: str, /) -> str | None: ...
+    @overload
+    def get(self, name: str, /, default: str | Default) -> str | Default: ...
+
+    def get(self, name: str, /, default: object = None) -> object:
+        """Return the text of a name, or the default if it has none, as for a name that a caller has sent."""
+        return gettext(self.english[name]) if name in self.english else default
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.english)
