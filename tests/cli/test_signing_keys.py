@@ -61,5 +61,8 @@ def test_a_wrong_passphrase_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatc
     assert run("signing-keys", "list").exit_code == 0
     monkeypatch.setenv("PROFILESVC_TOKENS__KEY_PASSPHRASE", "wrong")
     line = refused(run("signing-keys", "list"))
-    assert line == f"profilesvc: PROFILESVC_TOKENS__KEY_PASSPHRASE does not decrypt the signing key {KID}\n"
+    assert line == (
+        f"profilesvc: PROFILESVC_TOKENS__KEY_PASSPHRASE does not decrypt the signing key {KID}. "
+        "Set the former one; it cannot be replaced (docs/operations.md#secrets)\n"
+    )
     assert line == refused(run("users", "token", "alice@example.com"))

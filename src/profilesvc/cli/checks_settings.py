@@ -22,7 +22,8 @@ def _secret(name: str, variable: str, value: str, settings: Settings) -> Check:
             "passphrase": "the signing keys and the owners' logins at the provider can be read in the database",
         }
         status: Status = "warn" if settings.production else "ok"
-        return Check(name, status, f"not set: {purpose[name]}", f"set {PREFIX}{variable}; {GENERATE}")
+        hint = f"before the first API key, set {PREFIX}{variable}; {GENERATE}"
+        return Check(name, status, f"not set: {purpose[name]}", hint)
     if is_placeholder(value):
         return Check(name, worst, "still a placeholder", f"replace {PREFIX}{variable}; {GENERATE}")
     if problem := weakness(value):

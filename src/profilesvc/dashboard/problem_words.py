@@ -216,7 +216,13 @@ def _known(sentence: str) -> tuple[str, dict[str, str]]:
     return sentence, {}
 
 
+# Of a response that a program reads, and what its owner reads instead.
+_FOR_OWNERS = {
+    "Too many requests. Retry after the time in Retry-After.": N_("Too many requests. Try again in a minute."),
+}
+
+
 def in_words(sentence: str) -> str:
     """Return a sentence of the service in the reader's language."""
     text, values = _known(sentence)
-    return _(text, **values)
+    return _(_FOR_OWNERS.get(text, text), **values)

@@ -303,7 +303,7 @@ class Settings(BaseSettings):
         if not passphrase:
             return (
                 f"{PREFIX}TOKENS__KEY_PASSPHRASE is required in production, because it encrypts the signing keys and "
-                f"the owners' logins at the provider; {GENERATE}"
+                f"the owners' logins at the provider. Set the one of this deployment; for a new one {GENERATE}"
             )
         for name, secret in (("TOKENS__KEY_PASSPHRASE", passphrase), ("SECRET_PEPPER", pepper)):
             if secret and (problem := weakness(secret)):

@@ -63,7 +63,10 @@ class SigningKeys:
         try:
             return read_key(stored.dates.alg, pem, self._passphrase, {kid})
         except (ValueError, TypeError):
-            raise SettingsError(f"{PREFIX}TOKENS__KEY_PASSPHRASE does not decrypt the signing key {kid}") from None
+            raise SettingsError(
+                f"{PREFIX}TOKENS__KEY_PASSPHRASE does not decrypt the signing key {kid}. "
+                "Set the former one; it cannot be replaced (docs/operations.md#secrets)"
+            ) from None
 
     async def reload(self, configured: Sequence[SigningKey] = (), *, strict: bool = False) -> None:
         """Replace the keyring by the keys in the table. New keys are decrypted, except the `configured` ones.
