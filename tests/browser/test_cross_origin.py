@@ -57,12 +57,12 @@ class Browser:
     """Opens pages of sites; without request routing, under which Playwright answers preflights by itself."""
 
     def __init__(self, context: Any, port: int, lab: Lab) -> None:
-        self._context, self._port, self._lab = context, port, lab
+        self._context, self.port, self._lab = context, port, lab
 
     def fetch(self, site: str, method: str, path: str, token: str, **options: Any) -> Any:
         """The response of the API to a script in a page of `http://site:port/`."""
         page = self._context.new_page()
-        page.goto(f"http://{site}:{self._port}/")
+        page.goto(f"http://{site}:{self.port}/")
         headers = {"Authorization": token, **options.pop("headers", {})}
         given = {"method": method, "headers": headers, **options}
         answer = page.evaluate(FETCH, [f"{self._lab.url}{path}", given])
@@ -88,7 +88,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 def test_A123_a_page_of_the_keys_domain_reads_and_one_of_another_does_not(browser: Browser, lab: Lab) -> None:
-    key = key_of(lab, primary_domain="shop.example")
+    key = key_of(lab, primary_domain=f"shop.example:{browser.port}")
     token = lab.service(key).headers["Authorization"]
     read = browser.fetch("shop.example", "GET", LOCATIONS, token)
     assert read["status"] == 200
@@ -100,7 +100,7 @@ def test_A123_a_page_of_the_keys_domain_reads_and_one_of_another_does_not(browse
 
 
 def test_A124_a_page_of_another_site_cannot_even_send(browser: Browser, lab: Lab) -> None:
-    key = key_of(lab, primary_domain="shop.example")
+    key = key_of(lab, primary_domain=f"shop.example:{browser.port}")
     token, status = lab.service(key).headers["Authorization"], f"/api/v1/api-keys/{key['client_id']}/status"
     beat = {"body": "{}", "headers": JSON}
     assert browser.fetch("evil.example", "POST", "/api/v1/api-keys/heartbeat", token, **beat) == BLOCKED
@@ -110,7 +110,7 @@ def test_A124_a_page_of_another_site_cannot_even_send(browser: Browser, lab: Lab
 
 
 def test_D31_methods_headers_and_errors_are_open_to_an_allowed_page(browser: Browser, lab: Lab) -> None:
-    token = lab.service(key_of(lab, primary_domain="shop.example")).headers["Authorization"]
+    token = lab.service(key_of(lab, primary_domain=f"shop.example:{browser.port}")).headers["Authorization"]
     sync = f"/api/v1/sync/{lab.location.removeprefix('locations/')}"
     push = {"body": '{"title": "Harbour Coffee"}', "headers": {**JSON, "X-Idempotency-Key": "once"}}
     first, again = (browser.fetch("shop.example", "POST", sync, token, **push) for _ in range(2))

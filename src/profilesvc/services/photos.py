@@ -35,6 +35,7 @@ async def store(services: Services, caller: Caller, content: bytes, once: str = 
     """
     require_plan(caller, "posts")
     try:
+        media_type(content)  # before the work: a file that is too large is no photo to clean
         content = await asyncio.to_thread(without_metadata, content)
         found = media_type(content)
     except ValueError as error:
