@@ -220,6 +220,7 @@ class TestSettings:
             ("LIMITS__STORAGE_URL", "redis://127.0.0.1:word@redis.example"),
             ("LIMITS__STORAGE_URL", "redis+cluster://127.0.0.1:6379,10.0.0.2:6379"),
             ("LIMITS__STORAGE_URL", "redis://[2001:db8::1]:6379"),
+            ("TRACING__ENDPOINT", "http://collector.example\\@127.0.0.1"),
         ],
     )
     def test_production_rejects_unsafe_settings_and_names_them(

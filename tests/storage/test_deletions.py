@@ -1,5 +1,6 @@
 """The deletion of an account: every table has a rule, pieces, interruptions, and other owners."""
 
+import sqlite3
 from typing import Any
 
 import httpx
@@ -168,6 +169,22 @@ async def test_a_deletion_that_was_interrupted_goes_on(
     assert sizes == sorted(sizes, reverse=True)
     assert len(set(sizes)) > 5
     assert set(await rows_of(services, zoe)) == set(deletions.KEPT)
+
+
+@pytest.mark.parametrize("database", ["sqlite"])
+async def test_a_reader_of_the_log_delays_no_deletion(services: Services, zoe: int, clock: FrozenClock) -> None:
+    """Litestream always reads it."""
+    await deletion.request(services, zoe)
+    reader = sqlite3.connect(services.storage.engine.url.database or "", isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM users").fetchall()
+    try:
+        await finished(services, clock)
+        async with services.storage.read() as session:
+            query = select(tables.deletions.c.finished_at).where(tables.deletions.c.owner_id == zoe)
+            assert (await session.execute(query)).scalar_one() is not None
+    finally:
+        reader.close()
 
 
 async def test_a_row_of_a_request_that_had_started_before_is_deleted_too(

@@ -23,7 +23,7 @@ def traces_problem(url: str) -> str | None:
 
 def _hosts(url: str) -> list[str]:
     """Return the hosts of a URL, which are several in a cluster."""
-    addresses = re.split(r"[/?#]", url.partition("://")[2], maxsplit=1)[0].rpartition("@")[2]
+    addresses = re.split(r"[/?#\\]", url.partition("://")[2], maxsplit=1)[0].rpartition("@")[2]
     return [re.sub(r":[0-9]*\Z", "", address).strip("[]").lower() for address in addresses.split(",")]
 
 
