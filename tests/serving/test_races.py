@@ -57,6 +57,7 @@ async def test_A128_one_idempotency_value_a_hundred_times(deployment: Deployment
 async def test_A140_the_quota_is_exact_at_its_edge(deployment: Deployment, alice: str) -> None:
     async with deployment.client(alice) as user:
         await deployment.sql("UPDATE post_usage SET used = 0")
+        await deployment.sql("DELETE FROM post_usage WHERE owner_id = 1")  # of the test before
         assert_ok(await user.post(POSTS, json={"summary": "The row of the month"}), 201)
         for _ in range(effort(1, 50)):
             await deployment.sql("UPDATE post_usage SET used = 995 WHERE owner_id = 1")
@@ -71,6 +72,7 @@ async def test_place_that_is_given_back_is_never_called_used_up(deployment: Depl
     """With one post left in the month, a post that the provider rejects holds the place of a valid one for a while."""
     fault = {"kind": "status", "status": 400, "times": 1, "match": {"method": "POST", "path": ".*/localPosts"}}
     async with deployment.client(alice) as user:
+        await deployment.sql("DELETE FROM post_usage WHERE owner_id = 1")  # of the test before
         assert_ok(await user.post(POSTS, json={"summary": "The row of the month"}), 201)
         for _ in range(effort(5, 100)):
             await deployment.sql("UPDATE post_usage SET used = 999, held = 0 WHERE owner_id = 1")
