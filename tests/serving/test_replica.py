@@ -121,9 +121,12 @@ async def test_a_list_may_be_old_and_a_revocation_is_not(
     async def is_off() -> bool:
         return not await is_on(alice)
 
+    async def is_counted() -> bool:
+        return b"profilesvc_keys" in await counts.exposition(services)
+
     await until(is_off)
     await counts.count(services)
-    assert b"profilesvc_keys" in await counts.exposition(services)
+    await until(is_counted)
 
 
 def assert_ok_health(response: httpx.Response) -> dict[str, Any]:

@@ -82,6 +82,10 @@ def parse(message: type[Message], document: JsonObject) -> tuple[JsonObject, lis
     Values with a wrong type are left out, so that later checks can continue with the rest and one response names every
     problem. This checks types, required fields of times and periods, and ranges of dates and times.
     """
+    unknown = [name for name in document if name not in message.model_fields]
+    if len(unknown) > MAX_PROBLEMS:  # an error names no more of them, and each would cost time
+        unnamed = set(unknown[MAX_PROBLEMS:])
+        document = {name: value for name, value in document.items() if name not in unnamed}
     try:
         model = message.model_validate(document)
     except ValidationError as error:
