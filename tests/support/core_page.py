@@ -25,7 +25,7 @@ _PROOF = "<!-- test: tests/docs/test_tables.py::test_the_tables_of_a_page_are_th
 
 
 def operations() -> Iterator[Endpoint]:
-    """Yield the declarations of the operations of the API document, without additions to it."""
+    """Yield the declarations of the operations of the contract, without additions to it."""
     app = Quart("core")
     converters.install(app.url_map)
     for module in pkgutil.iter_modules(routes.__path__):
