@@ -360,12 +360,12 @@ def _changed_keys(examples: Examples, owner: httpx.Client, key: JsonObject) -> N
 
 def _revocation(examples: Examples, owner: httpx.Client, key: JsonObject) -> None:
     of_key: JsonObject = {"client_id": key["client_id"]}
-    examples.ok("list_key_events", "The last two events of a key", owner, **of_key, limit=2)
+    examples.ok("list_key_audit", "The last two events of a key", owner, **of_key, limit=2)
     examples.ok("list_key_requests", "The last two errors of a key", owner, **of_key, limit=2, errors_only="true")
-    examples.ok("list_events", "The last two events of a user", owner, limit=2)
-    examples.fails("list_events", "A limit of 0", owner, limit=0)
-    examples.ok("read_events", "The first two events", owner, limit=2)
-    examples.fails("read_events", "An unknown type", owner, types="key.lost")
+    examples.ok("list_audit", "The last two events of a user", owner, limit=2)
+    examples.fails("list_audit", "A limit of 0", owner, limit=0)
+    examples.ok("list_events", "The first two events", owner, limit=2)
+    examples.fails("list_events", "An unknown type", owner, types="key.lost")
     examples.ok("revoke_key", "A revoked key", owner, **of_key)
     examples.lab.advance(days=8)
     examples.fails("get_location", "An expired token", owner, group="all", **HERE)
