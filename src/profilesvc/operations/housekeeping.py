@@ -4,7 +4,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator
 
-from profilesvc.domain.connection import HISTORY, OFFLINE_AFTER
+from profilesvc.domain.heartbeats import HISTORY, OFFLINE_AFTER
 from profilesvc.domain.time import DAY, HOUR, month_start
 from profilesvc.operations import counts, publishing
 from profilesvc.operations.feed import feed, readings

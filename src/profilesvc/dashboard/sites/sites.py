@@ -8,7 +8,7 @@ from profilesvc.dashboard import charts, exports, pages
 from profilesvc.dashboard.sites import listing as site_list
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.dashboard.words import words
-from profilesvc.domain.connection import Period
+from profilesvc.domain.heartbeats import Period
 from profilesvc.domain.time import iso
 from profilesvc.services.insight import overview
 from profilesvc.services.insight.overview import SiteView
