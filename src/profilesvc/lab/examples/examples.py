@@ -14,7 +14,7 @@ import httpx
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.lab.embedded import Embedded
-from profilesvc.lab.examples import alerts, connections, updates, webhooks
+from profilesvc.lab.examples import alerts, logins, updates, webhooks
 from profilesvc.lab.examples.recorder import Examples, never_sent
 from profilesvc.lab.lab import Lab
 from profilesvc.settings import LabSettings
@@ -70,7 +70,7 @@ def _run(examples: Examples, embedded: Embedded) -> None:
     _reviews(examples, site)
     _sync(examples, owner, site)
     _oauth(examples, key)
-    for part in (webhooks, alerts, connections, updates):
+    for part in (webhooks, alerts, logins, updates):
         part.record(examples, owner)
     _callers(examples, owner, site, key)
     _requests(examples, owner, site)
@@ -295,7 +295,7 @@ def _plans(examples: Examples) -> None:
     while (response := examples.call("create_key", owner, key)).is_success:
         continue
     examples.failed("create_key", "A location with 20 keys", response)
-    connections.record_reactivation(examples, lab.user("bob"))  # bob has the plan Starter from here on
+    logins.record_reactivation(examples, lab.user("bob"))  # bob has the plan Starter from here on
     second = {**key, "business_id": 20, "assigned_location_id": "locations/219"}
     examples.fails("create_key", "The plan has one location", lab.user("bob"), second)
     review = {**other, "reviewId": "311001"}
