@@ -27,7 +27,7 @@ from profilesvc.services.insight.request_log import RequestLog
 from profilesvc.services.logins.cache import Logins
 from profilesvc.services.notify.resolving import Lookups, Resolver
 from profilesvc.settings import Settings
-from profilesvc.storage.connection import Beat, recording
+from profilesvc.storage.heartbeats import Beat, recording
 from profilesvc.storage.keys import KeyState
 from profilesvc.telemetry.metrics import Load, Metrics
 from profilesvc.tokens.id_tokens import TrustedIssuer
