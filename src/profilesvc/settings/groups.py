@@ -89,7 +89,9 @@ class ProviderSettings(_Group):
     requests_per_minute: Annotated[int, Field(ge=0, le=100_000)] = 300
     """Requests per minute and API that all processes send with Redis, else each process. 0: no limit."""
     updates_per_day: Annotated[int, Field(ge=0, le=1_000_000)] = 10_000
-    """Updates of locations per day that all processes send with Redis, else each process; owners share them. 0: off."""
+    """Updates of locations per day that all processes send with Redis, else each process. 0: no limit."""
+    owner_share_percent: Annotated[int, Field(ge=1, le=100)] = 40
+    """Percent of these requests and updates that one owner may use. Set 100 for an installation with one owner."""
     readings_per_minute: Annotated[int, Field(ge=0, le=1000)] = 30
     """Requests per minute that find new reviews and changed posts for events, a tenth of the quota. 0: none."""
     reading_interval_minutes: Annotated[int, Field(ge=5, le=1440)] = 60
