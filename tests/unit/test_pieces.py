@@ -3,7 +3,6 @@
 import asyncio
 from typing import Any
 
-import pytest
 import uvicorn
 
 from profilesvc.server.protocol import Protocol, State
