@@ -28,7 +28,7 @@ from benchmarks.work import TITLES, WORKS, Access, Request, check, request_of
 from benchmarks.world import OWNER_ID, prepare_service, service_environment
 from profilesvc.database import migrate, time_limits
 from profilesvc.database.engine import create_engine
-from profilesvc.storage import distribution
+from profilesvc.storage.tables import distribution
 
 PLAIN, DISTRIBUTED = "bench_plain", "bench_citus"
 _SHARD = "SELECT get_shard_id_for_distribution_column('users', $1::bigint)"

@@ -21,8 +21,9 @@ from benchmarks.world import prepare_service, service_environment
 from profilesvc.bootstrap import Runtime, open_services
 from profilesvc.domain.connection import OFFLINE_AFTER
 from profilesvc.domain.time import DAY, HOUR, MINUTE, FrozenClock
-from profilesvc.operations import generate, sweep
+from profilesvc.operations import generate
 from profilesvc.operations.generate import Amounts
+from profilesvc.operations.notify import sweep
 from profilesvc.settings import load
 
 _CHANNELS = (

@@ -17,8 +17,9 @@ import psutil
 from benchmarks.database import Postgres
 from benchmarks.world import prepare_service, service_environment
 from profilesvc.bootstrap import Runtime, open_services
-from profilesvc.operations import generate, sweep
+from profilesvc.operations import generate
 from profilesvc.operations.generate import Amounts
+from profilesvc.operations.notify import sweep
 from profilesvc.settings import load
 
 _SWEEPS = 4

@@ -21,9 +21,10 @@ from profilesvc.operations import seeding
 from profilesvc.services import credentials, tokens
 from profilesvc.services.context import Caller, Services
 from profilesvc.settings import load
-from profilesvc.storage import partitions, users
 from profilesvc.storage import posts as post_cache
+from profilesvc.storage import users
 from profilesvc.storage.posts import StoredPost
+from profilesvc.storage.tables import partitions
 
 OWNER, OWNER_ID = "alice@example.com", 1
 KEY_FILE = fixture_path("signing_key.pem")

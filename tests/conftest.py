@@ -34,8 +34,7 @@ from profilesvc.operations import seeding
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.settings import ProviderSettings, Settings, TokenSettings, WebhookSettings
-from profilesvc.storage import distribution, partitions
-from profilesvc.storage.tables import metadata
+from profilesvc.storage.tables import distribution, metadata, partitions
 from profilesvc.tokens.keys import load_or_create
 from support import compiled
 from support.api import ALICE, BUSINESSES, Site, assert_ok, owner_of

@@ -28,7 +28,7 @@ from profilesvc.operations import demo_data, housekeeping
 from profilesvc.provider.port import Provider
 from profilesvc.services import pepper, provider_logins
 from profilesvc.services.context import Services
-from profilesvc.services.resolving import Lookups, Resolver
+from profilesvc.services.notify.resolving import Lookups, Resolver
 from profilesvc.settings import PREFIX, Settings, SettingsError
 from profilesvc.telemetry.metrics import Metrics
 from profilesvc.telemetry.watching import Watcher, open_watcher

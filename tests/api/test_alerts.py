@@ -20,12 +20,14 @@ from profilesvc.delivery.smtp import Mailer, Unsent
 from profilesvc.delivery.worker import Worker
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, MINUTE, FrozenClock, iso
-from profilesvc.operations import housekeeping, sweep
-from profilesvc.services import alerts
+from profilesvc.operations import housekeeping
+from profilesvc.operations.notify import sweep
 from profilesvc.services.context import Services
-from profilesvc.storage import alerts as stored_alerts
-from profilesvc.storage import channels, deliveries, holds, partitions, tables
-from profilesvc.storage.tables import locations
+from profilesvc.services.notify import alerts
+from profilesvc.storage import holds, tables
+from profilesvc.storage.notify import alerts as stored_alerts
+from profilesvc.storage.notify import channels, deliveries
+from profilesvc.storage.tables import locations, partitions
 from support.api import ALICE, BOB, Site, assert_error, assert_ok, fields
 from support.effort import effort
 

@@ -8,9 +8,9 @@ import pytest
 from conftest import ON_ONE_DATABASE, AsUser
 from profilesvc.contract.alerts import MAX_ALERTS
 from profilesvc.domain.time import DAY, FrozenClock
-from profilesvc.services import alerts
 from profilesvc.services.context import Services
-from profilesvc.storage import channels
+from profilesvc.services.notify import alerts
+from profilesvc.storage.notify import channels
 from support.api import ALICE, BOB, Site, assert_error, assert_ok, fields
 
 ALERTS, EVENTS = "/api/v1/alerts", "/api/v1/events"

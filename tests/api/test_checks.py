@@ -11,11 +11,12 @@ from sqlalchemy import select, update
 
 from conftest import AsService
 from profilesvc.domain.time import FrozenClock, iso
-from profilesvc.operations import readings
+from profilesvc.operations.feed import readings
 from profilesvc.provider.remote import RemoteProvider
-from profilesvc.services import checking, overview
 from profilesvc.services.access import require_location
 from profilesvc.services.context import Caller, Services
+from profilesvc.services.feed import checking
+from profilesvc.services.insight import overview
 from profilesvc.settings import NotificationSettings, ProviderSettings
 from profilesvc.storage import tables
 from support.api import assert_ok

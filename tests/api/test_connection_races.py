@@ -9,8 +9,9 @@ import pytest
 
 from conftest import ON_POSTGRES
 from profilesvc.domain.time import FrozenClock
-from profilesvc.services import locations, provider_connections
+from profilesvc.services import locations
 from profilesvc.services.context import Services
+from profilesvc.services.logins import connections as provider_connections
 from profilesvc.storage import idempotency
 from profilesvc.storage.tables import metadata
 from support.api import ALICE, assert_error, assert_ok

@@ -12,8 +12,8 @@ from profilesvc.delivery.messages import story
 from profilesvc.domain.time import FrozenClock
 from profilesvc.services.context import Services
 from profilesvc.storage.events import Subject
-from profilesvc.storage.log_tables import request_log
 from profilesvc.storage.tables import keys
+from profilesvc.storage.tables.insight import request_log
 from support.api import Site, assert_ok
 from support.dashboard_browser import Browser
 from support.deployment import KEYS, TOKEN

@@ -30,7 +30,9 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, HOUR, SECOND, FrozenClock
 from profilesvc.services import events
 from profilesvc.services.context import Services
-from profilesvc.storage import bulk, channels, deliveries, tables, users
+from profilesvc.storage import tables, users
+from profilesvc.storage.notify import channels, deliveries
+from profilesvc.storage.upkeep import bulk
 
 pytestmark = pytest.mark.in_process("runs the rounds of the worker itself")
 Channels = Callable[..., Any]

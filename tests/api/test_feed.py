@@ -19,9 +19,9 @@ from profilesvc.bootstrap import Runtime, open_services
 from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.domain.time import FrozenClock, iso
 from profilesvc.emulator.state import Emulator
-from profilesvc.operations import feed
-from profilesvc.services import feed as receiving
+from profilesvc.operations.feed import feed
 from profilesvc.services.context import Services
+from profilesvc.services.feed import feed as receiving
 from profilesvc.settings import Settings
 from profilesvc.storage import tables
 from support.api import assert_error, assert_ok

@@ -6,9 +6,10 @@ import pytest
 
 from conftest import ON_ONE_DATABASE
 from profilesvc.domain.time import FrozenClock
-from profilesvc.operations import feed as rounds
-from profilesvc.services import feed, reviews
+from profilesvc.operations.feed import feed as rounds
 from profilesvc.services.context import Services
+from profilesvc.services.feed import feed
+from profilesvc.services.reviews import reviews
 from profilesvc.settings import Settings
 from support.feed import FEED, message
 

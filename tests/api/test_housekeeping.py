@@ -15,7 +15,7 @@ from profilesvc.operations import housekeeping
 from profilesvc.services import audit, rounds
 from profilesvc.services.context import Services
 from profilesvc.storage import tables
-from profilesvc.storage.housekeeping import PIECE
+from profilesvc.storage.upkeep.housekeeping import PIECE
 from support.api import Site, assert_ok
 
 CHANNEL = {"target": "https://a.example", "target_digest": "x", "nonce": "x", "created_at": 0}

@@ -11,9 +11,10 @@ from conftest import ON_ONE_DATABASE, AsService, AsUser, Dial, client_of
 from profilesvc.contract.names import is_documented
 from profilesvc.domain.time import DAY, FrozenClock
 from profilesvc.services import keys as key_service
-from profilesvc.services import request_log, tokens
+from profilesvc.services import tokens
 from profilesvc.services.context import Services
-from profilesvc.storage import log_tables
+from profilesvc.services.insight import request_log
+from profilesvc.storage.tables import insight as log_tables
 from support.api import ALICE, BOB, Site, assert_error, assert_ok
 from support.partitions import recorded
 from support.request_log import stored

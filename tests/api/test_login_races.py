@@ -15,11 +15,13 @@ from profilesvc.delivery.worker import deliver_due
 from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import operator
 from profilesvc.provider.port import ProviderError
-from profilesvc.services import deletion, provider_connections
+from profilesvc.services.accounts import deletion
 from profilesvc.services.context import Services
+from profilesvc.services.logins import connections as provider_connections
 from profilesvc.services.provider_logins import provider_of
-from profilesvc.storage import deletions, tables
 from profilesvc.storage import provider_connections as table
+from profilesvc.storage import tables
+from profilesvc.storage.accounts import deletions
 from support.api import ALICE, assert_ok
 from support.consent import CONNECTIONS, DANA, LINKS, add_dana, connected, consent, sent
 from support.dashboard_browser import Browser

@@ -29,9 +29,9 @@ from profilesvc.services import keys as key_service
 from profilesvc.services import rounds
 from profilesvc.services.context import Services
 from profilesvc.settings import MetricsSettings, Settings
-from profilesvc.storage import counts as stored_counts
 from profilesvc.storage.tables import keys as keys_table
 from profilesvc.storage.tables import post_usage
+from profilesvc.storage.upkeep import counts as stored_counts
 from support.api import BOB, Site, assert_error, assert_ok
 from support.citus import on_one_server
 from support.posts import PATH, PIER

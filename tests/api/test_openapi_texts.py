@@ -8,9 +8,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from conftest import make_settings
-from profilesvc.api import openapi_schemas
+from profilesvc.api.openapi import schemas as openapi_schemas
 from profilesvc.bootstrap import create_app
-from profilesvc.lab import examples
+from profilesvc.lab.examples import examples
 
 Content = tuple[str, str, dict[str, Any]]  # operation, "request" or a status, what is sent
 
@@ -41,7 +41,7 @@ def values(document: dict[str, Any], content: dict[str, Any]) -> Iterator[Any]:
 
 def test_every_body_has_examples_that_fit_its_schema(document: dict[str, Any]) -> None:
     for operation, place, content in contents(document):
-        hint = f"add a call of `{operation}` to src/profilesvc/lab/examples.py and run `make openapi`"
+        hint = f"add a call of `{operation}` to src/profilesvc/lab/examples/examples.py and run `make openapi`"
         assert content["examples"], f"the {place} has no example: {hint}"
         schema = {**content["schema"], "components": document["components"]}
         for value in values(document, content):
@@ -64,7 +64,7 @@ def test_every_error_is_recorded(document: dict[str, Any]) -> None:
         for status, named in errors.items()
         for name in named
     }
-    hint = "add a call to src/profilesvc/lab/examples.py and run `make openapi`"
+    hint = "add a call to src/profilesvc/lab/examples/examples.py and run `make openapi`"
     assert document["components"]["examples"].keys() - recorded == set(), hint
 
 
@@ -73,7 +73,7 @@ def test_the_examples_are_what_the_service_returns(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("profilesvc.services.sync.LEASE_WAIT_SECONDS", 0.1)  # the responses are the same after 10 s
     monkeypatch.setattr("profilesvc.api.request.GRACE_SECONDS", 0.5)
     is_current = examples.RECORDED.read_text("utf-8") == examples.record()
-    assert is_current, "src/profilesvc/api/examples.json is out of date: run `make openapi` and read the difference"
+    assert is_current, "api/openapi/examples.json is out of date: run `make openapi` and read the difference"
 
 
 def test_examples_contain_no_secret(document: dict[str, Any]) -> None:
@@ -127,7 +127,7 @@ def test_every_field_and_parameter_has_a_description(document: dict[str, Any]) -
         for parameter in operation["parameters"]
         if not parameter.get("description")
     ]
-    assert missing == [], "describe these in their models or in src/profilesvc/api/field_texts.toml"
+    assert missing == [], "describe these in their models or in src/profilesvc/api/openapi/field_texts.toml"
 
 
 def test_every_text_of_a_field_is_used(document: dict[str, Any]) -> None:
@@ -138,7 +138,7 @@ def test_every_text_of_a_field_is_used(document: dict[str, Any]) -> None:
         for field, text in texts.items()
         if orjson.dumps(text).decode() not in used
     ]
-    assert unused == [], "remove these from src/profilesvc/api/field_texts.toml"
+    assert unused == [], "remove these from src/profilesvc/api/openapi/field_texts.toml"
 
 
 def test_security_schemes_and_tags_have_descriptions(document: dict[str, Any]) -> None:

@@ -9,7 +9,9 @@ from quart import Quart
 from conftest import AsService
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.time import FrozenClock
-from profilesvc.operations import counts, housekeeping, operator, publishing, readings, sweep
+from profilesvc.operations import counts, housekeeping, operator, publishing
+from profilesvc.operations.feed import readings
+from profilesvc.operations.notify import sweep
 from profilesvc.services import keys
 from profilesvc.services.context import Caller, Services
 from support.api import assert_ok

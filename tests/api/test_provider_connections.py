@@ -13,9 +13,10 @@ from profilesvc.contract.errors import SERVICE_UNAVAILABLE
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, FrozenClock
 from profilesvc.provider.remote import RemoteProvider
-from profilesvc.services import drafts, photos, provider_connections
 from profilesvc.services.access import require_location
 from profilesvc.services.context import Caller, Services
+from profilesvc.services.drafts import drafts, photos
+from profilesvc.services.logins import connections as provider_connections
 from profilesvc.storage import provider_connections as connections_table
 from profilesvc.storage.tables import metadata
 from support.api import ALICE, BOB, assert_error, assert_ok

@@ -13,12 +13,16 @@ from conftest import START, AsService
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.time import DAY, FrozenClock
 from profilesvc.fixtures import load_world
-from profilesvc.operations import counts, feed, generate, housekeeping, publishing, readings, sweep
+from profilesvc.operations import counts, generate, housekeeping, publishing
+from profilesvc.operations.feed import feed, readings
 from profilesvc.operations.generate import Amounts
-from profilesvc.services import feed as receiving
+from profilesvc.operations.notify import sweep
 from profilesvc.services import keys
 from profilesvc.services.context import Caller, Services
-from profilesvc.storage import bulk, log_tables, tables
+from profilesvc.services.feed import feed as receiving
+from profilesvc.storage import tables
+from profilesvc.storage.tables import insight as log_tables
+from profilesvc.storage.upkeep import bulk
 from support.api import assert_ok
 from support.citus import on_one_server
 from support.every_operation import beside_the_api, every_operation, of_the_dashboard

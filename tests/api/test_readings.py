@@ -16,14 +16,17 @@ from profilesvc.contract.json import JsonObject
 from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import HOUR, FrozenClock, iso
-from profilesvc.operations import readings
+from profilesvc.operations.feed import readings
 from profilesvc.provider.breaker import FAILURES
 from profilesvc.provider.port import ProviderError
 from profilesvc.provider.remote import RemoteProvider
-from profilesvc.services import access, alerts, reviews
+from profilesvc.services import access
 from profilesvc.services.context import AllowedLocation, Caller, Services
+from profilesvc.services.notify import alerts
+from profilesvc.services.reviews import reviews
 from profilesvc.settings import ProviderSettings
-from profilesvc.storage import channels, tables
+from profilesvc.storage import tables
+from profilesvc.storage.notify import channels
 from support.api import CAROL, assert_ok
 from support.drive import calls, drift, fail, forget_calls, heal
 from support.posts import PATH as POSTS
@@ -205,7 +208,7 @@ class TestAReading:
             raise ServiceError(SERVICE_UNAVAILABLE)
 
         with monkeypatch.context() as patched:
-            patched.setattr("profilesvc.storage.readings.see", unavailable)
+            patched.setattr("profilesvc.storage.reviews.readings.see", unavailable)
             assert len(assert_ok(await alice.get(REVIEWS, params=PIER))["reviews"]) == 5
 
 

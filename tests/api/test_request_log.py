@@ -11,11 +11,12 @@ from sqlalchemy import select
 from profilesvc.contract.requests import KeyRequestsQuery
 from profilesvc.domain.request import Finished, RequestInfo
 from profilesvc.domain.time import FrozenClock
-from profilesvc.services import key_requests, request_log
 from profilesvc.services.context import Caller, Services
-from profilesvc.services.request_log import RequestLog
+from profilesvc.services.insight import key_requests, request_log
+from profilesvc.services.insight.request_log import RequestLog
 from profilesvc.settings import RequestLogSettings
-from profilesvc.storage import keys, log_tables
+from profilesvc.storage import keys
+from profilesvc.storage.tables import insight as log_tables
 from support.api import Site, assert_ok
 from support.request_log import stored
 

@@ -16,11 +16,13 @@ from conftest import START, AsService, AsUser
 from profilesvc.delivery import operator
 from profilesvc.delivery.smtp import Mailer
 from profilesvc.domain.time import DAY, HOUR, MINUTE, FrozenClock, iso
-from profilesvc.operations import counts, sweep
-from profilesvc.services import watching
+from profilesvc.operations import counts
+from profilesvc.operations.notify import sweep
 from profilesvc.services.context import Services
+from profilesvc.services.notify import watching
 from profilesvc.settings import MailSettings
-from profilesvc.storage import tables, watches
+from profilesvc.storage import tables
+from profilesvc.storage.notify import watches
 from support.api import BOB, Site, assert_ok
 
 BEAT, EVENTS = "/api/v1/api-keys/heartbeat", "/api/v1/events"

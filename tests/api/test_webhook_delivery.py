@@ -16,7 +16,7 @@ from profilesvc.delivery.transport import Transport
 from profilesvc.domain import webhooks
 from profilesvc.domain.time import DAY, HOUR, FrozenClock
 from profilesvc.services.context import Services
-from profilesvc.storage import channels
+from profilesvc.storage.notify import channels
 from support.receivers import Respond, close, drip, dripping, garbage, hang, receiving, responding
 from support.tls import certificate
 from support.webhook_rounds import channel, deliver, deliveries_of, happen, only, only_channel

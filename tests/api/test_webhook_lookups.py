@@ -17,10 +17,11 @@ from profilesvc.delivery.webhooks import WebhookSender
 from profilesvc.delivery.worker import Worker
 from profilesvc.domain.time import FrozenClock
 from profilesvc.limits.settings import LimitSettings
-from profilesvc.services import events, resolving
+from profilesvc.services import events
 from profilesvc.services.context import Caller, Services
-from profilesvc.services.resolving import Lookups
-from profilesvc.storage import channels
+from profilesvc.services.notify import resolving
+from profilesvc.services.notify.resolving import Lookups
+from profilesvc.storage.notify import channels
 from support.api import assert_error, assert_ok
 from support.name_servers import NameServer, names_by, serving_names
 from support.receivers import receiving, responding
@@ -93,7 +94,7 @@ async def test_lookups_are_counted_by_their_owner(alice: httpx.AsyncClient, name
 async def test_a_url_with_a_silent_name_server_is_accepted_and_looked_up_no_longer(
     alice: httpx.AsyncClient, change: Change, server: NameServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("profilesvc.services.webhooks._RESOLVE_SECONDS", 0.05)
+    monkeypatch.setattr("profilesvc.services.notify.webhooks._RESOLVE_SECONDS", 0.05)
     lookups = Lookups(names_by(server).query)
     change(resolver=lookups)
     urls = [f"https://{number}.silent.example/" for number in range(10)]

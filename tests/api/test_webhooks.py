@@ -14,8 +14,8 @@ from profilesvc.domain import webhooks as rules
 from profilesvc.domain.time import DAY, FrozenClock, iso
 from profilesvc.services import events
 from profilesvc.services.context import Services
-from profilesvc.storage import channels
-from profilesvc.storage import deliveries as stored_deliveries
+from profilesvc.storage.notify import channels
+from profilesvc.storage.notify import deliveries as stored_deliveries
 from support.api import BOB, Site, assert_error, assert_ok
 from support.webhook_urls import PRIVATE, REFUSED
 
@@ -156,8 +156,8 @@ async def test_a_disabled_webhook_is_enabled_and_recovers(
 async def test_recover_queues_a_bounded_number_in_pieces(
     alice: httpx.AsyncClient, clock: FrozenClock, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("profilesvc.services.deliveries.MOST_RECOVERED", 12)
-    monkeypatch.setattr("profilesvc.services.deliveries._PIECE", 5)
+    monkeypatch.setattr("profilesvc.services.notify.deliveries.MOST_RECOVERED", 12)
+    monkeypatch.setattr("profilesvc.services.notify.deliveries._PIECE", 5)
     pieces, add_missed = list[int](), stored_deliveries.add_missed
 
     async def counted(*parts: Any) -> int:

@@ -17,7 +17,8 @@ from standardwebhooks import Webhook
 from profilesvc.bootstrap import Runtime, create_app
 from profilesvc.domain.time import ShiftedClock
 from profilesvc.fixtures import fixture_path, load_world
-from profilesvc.operations import seeding, sweep
+from profilesvc.operations import seeding
+from profilesvc.operations.notify import sweep
 from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings, TokenSettings, WebhookSettings

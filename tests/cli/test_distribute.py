@@ -13,8 +13,7 @@ from sqlalchemy import text
 from profilesvc.database import engine
 from profilesvc.database.nodes import Node, of_nodes
 from profilesvc.domain.time import SystemClock, month_start
-from profilesvc.storage import distribution, partitions
-from profilesvc.storage.tables import metadata
+from profilesvc.storage.tables import distribution, metadata, partitions
 from support.citus import CITUS, on_a_cluster
 from support.command_line import Run, refused
 

@@ -22,9 +22,9 @@ from aiosmtpd.smtp import AuthResult
 
 from conftest import make_settings
 from profilesvc.bootstrap import Runtime, create_app
-from profilesvc.cli import checks_disk
-from profilesvc.cli.checks import clock
-from profilesvc.cli.checks_outside import outside
+from profilesvc.cli.doctor import disk as checks_disk
+from profilesvc.cli.doctor.checks import clock
+from profilesvc.cli.doctor.outside import outside
 from profilesvc.domain.entropy import SystemEntropy
 from profilesvc.domain.time import SystemClock
 from profilesvc.emulator.app import create_emulator

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from profilesvc.cli.checks import Check
-from profilesvc.cli.checks_consent import consent
+from profilesvc.cli.doctor.checks import Check
+from profilesvc.cli.doctor.consent import consent
 from profilesvc.domain.time import FrozenClock
 from profilesvc.settings import ProviderSettings, Settings
 from support.ports import free_port

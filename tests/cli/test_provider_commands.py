@@ -7,9 +7,9 @@ import pytest
 
 from profilesvc.cli import opening
 from profilesvc.provider.port import Granted, ProviderError
-from profilesvc.services import provider_consent
 from profilesvc.services.context import Services
-from profilesvc.services.provider_consent import Attempt
+from profilesvc.services.logins import consent as provider_consent
+from profilesvc.services.logins.consent import Attempt
 from profilesvc.storage import locations
 from support.command_line import Run, printed, refused
 from support.redis_server import RedisServer

@@ -10,7 +10,7 @@ from profilesvc.cli import opening
 from profilesvc.cli.receiver import open_receiver
 from profilesvc.lab import Lab, open_lab
 from profilesvc.services.context import Services
-from profilesvc.storage import channels
+from profilesvc.storage.notify import channels
 from support.api import ALICE
 from support.command_line import Run, create_key, printed, refused
 

@@ -12,8 +12,12 @@ from sqlalchemy import insert, select
 
 from profilesvc.contract.alerts import AlertCreate
 from profilesvc.operations import operator
-from profilesvc.services import access, account_export, alerts, drafts, photos, reply_templates
+from profilesvc.services import access
+from profilesvc.services.accounts import export as account_export
 from profilesvc.services.context import Services
+from profilesvc.services.drafts import drafts, photos
+from profilesvc.services.notify import alerts
+from profilesvc.services.reviews import reply_templates
 from profilesvc.storage import tables
 from support.api import ALICE, Site, assert_ok
 from support.dashboard_browser import Browser
@@ -35,7 +39,7 @@ def test_every_table_of_an_owner_is_in_the_copy_or_left_out_for_a_reason() -> No
     exported = {section.table for section in account_export.SECTIONS.values()}
     for table in of_owners():
         assert table.name in exported | set(account_export.LEFT_OUT), (
-            f"The table {table.name} has an owner_id and is not in services/account_export.py. Add it to SECTIONS, or "
+            f"The table {table.name} has an owner_id and is not in services/accounts/export.py. Add it to SECTIONS, or "
             "to LEFT_OUT with the reason."
         )
     assert not exported & set(account_export.LEFT_OUT)

@@ -10,8 +10,9 @@ from conftest import ON_ONE_DATABASE
 from profilesvc.delivery.kinds import open_senders
 from profilesvc.delivery.worker import deliver_due
 from profilesvc.domain.time import FrozenClock
-from profilesvc.services import deletion, provider_connections
+from profilesvc.services.accounts import deletion
 from profilesvc.services.context import Services
+from profilesvc.services.logins import connections as provider_connections
 from support.api import ALICE, BOB, Site, assert_ok
 from support.consent import BAKERY, add_dana, connected, everything, imported
 from support.dashboard_browser import COOKIE, Browser, SignIn

@@ -10,7 +10,7 @@ from profilesvc.domain.time import DAY, FrozenClock
 from profilesvc.operations import publishing
 from profilesvc.services import posts
 from profilesvc.services.context import Services
-from profilesvc.storage import drafts as stored
+from profilesvc.storage.drafts import drafts as stored
 from support.api import BOB, Site, assert_ok
 from support.dashboard_browser import Browser, SignIn
 from support.drive import fail, heal, posts_of

@@ -11,7 +11,9 @@ from quart import Quart
 from conftest import ON_ONE_DATABASE
 from profilesvc.contract.errors import SERVICE_UNAVAILABLE
 from profilesvc.domain.errors import ServiceError
-from profilesvc.services import account_export, audit, exporting
+from profilesvc.services import audit
+from profilesvc.services.accounts import export as account_export
+from profilesvc.services.accounts import exporting
 from profilesvc.services.context import Services
 from support.api import ALICE, BOB, CAROL
 from support.dashboard_browser import Browser, SignIn

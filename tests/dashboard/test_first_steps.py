@@ -1,7 +1,7 @@
 """The first steps of an account, which are shown until they are taken."""
 
 from conftest import AsService
-from profilesvc.dashboard import site_list
+from profilesvc.dashboard.sites import listing as site_list
 from profilesvc.services.context import Services
 from support.api import assert_ok
 from support.dashboard_browser import Browser

@@ -10,7 +10,8 @@ import pytest
 from conftest import AsService
 from profilesvc.contract.errors import CATALOGUE, Forbidden
 from profilesvc.contract.requests import LoggedRequest, UsageDay
-from profilesvc.dashboard import key_requests, request_words
+from profilesvc.dashboard.keys import requests as key_requests
+from profilesvc.dashboard.words import requests as request_words
 from profilesvc.domain.time import FrozenClock
 from profilesvc.services import keys
 from profilesvc.services.context import Services

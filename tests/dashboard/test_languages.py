@@ -10,7 +10,7 @@ from sqlalchemy import update
 
 from conftest import ON_ONE_DATABASE, AsService, Change, Dial
 from profilesvc.services.context import Services
-from profilesvc.services.drafts import UNKNOWN
+from profilesvc.services.drafts.drafts import UNKNOWN
 from profilesvc.storage.tables import drafts
 from support.api import ALICE, assert_ok
 from support.dashboard_browser import Browser

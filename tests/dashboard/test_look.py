@@ -11,7 +11,7 @@ from quart import Quart
 import profilesvc
 from conftest import Change
 from profilesvc import look
-from profilesvc.dashboard import help_links
+from profilesvc.dashboard.words import help_links
 from profilesvc.services import keys
 from profilesvc.services.context import Services
 from support.api import Site

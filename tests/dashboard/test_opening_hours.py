@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from profilesvc.dashboard.profile_form import ProfileForm
+from profilesvc.dashboard.profile.form import ProfileForm
 from support.api import Site, assert_ok
 from support.dashboard_browser import Browser
 from support.drive import calls, forget_calls

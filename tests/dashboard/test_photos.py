@@ -12,8 +12,8 @@ from conftest import ON_ONE_DATABASE
 from profilesvc.domain.photos import media_type
 from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import housekeeping, operator
-from profilesvc.services import photos as service
 from profilesvc.services.context import Services
+from profilesvc.services.drafts import photos as service
 from profilesvc.storage.tables import photos
 from support.api import ALICE, CAROL, Site, assert_ok
 from support.dashboard_browser import Browser, SignIn

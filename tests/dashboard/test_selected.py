@@ -6,8 +6,9 @@ import httpx
 import pytest
 
 from conftest import ON_ONE_DATABASE, AsService
-from profilesvc.services import keys, several
+from profilesvc.services import keys
 from profilesvc.services.context import Services
+from profilesvc.services.drafts import several
 from support.api import BOB, Site, assert_ok
 from support.dashboard_browser import Browser, Page, SignIn, as_agency
 

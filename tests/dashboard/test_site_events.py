@@ -7,9 +7,9 @@ import pytest
 
 from conftest import ON_ONE_DATABASE, AsService
 from profilesvc.contract.events import EVENT_TYPES, EventType, PublishedEvent, QuotaWarning
-from profilesvc.dashboard import event_words
+from profilesvc.dashboard.words import events as event_words
 from profilesvc.domain.time import FrozenClock
-from profilesvc.operations import sweep
+from profilesvc.operations.notify import sweep
 from profilesvc.services import events
 from profilesvc.services.context import Services
 from profilesvc.storage.events import NewEvent

@@ -9,8 +9,8 @@ from conftest import ON_ONE_DATABASE
 from profilesvc.api import guard
 from profilesvc.api.quart_fast import PIECE
 from profilesvc.operations import operator
-from profilesvc.services import photos
 from profilesvc.services.context import Services
+from profilesvc.services.drafts import photos
 from support.api import ALICE
 from support.pictures import png
 from support.readers import Reader, reading

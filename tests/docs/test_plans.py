@@ -11,7 +11,7 @@ from profilesvc.domain.time import month_start
 from profilesvc.operations import operator
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import LocationRow
-from profilesvc.storage.writing_tables import PostUsageRow
+from profilesvc.storage.tables.writing import PostUsageRow
 from support.api import ALICE, assert_error, assert_ok
 from support.page_tables import rows
 from support.repository import DOCS

@@ -9,7 +9,8 @@ import httpx
 import pytest
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.lab import Lab, examples, open_lab
+from profilesvc.lab import Lab, open_lab
+from profilesvc.lab.examples import examples
 from support.page_tables import rows
 from support.repository import DOCS
 from support.surface import NEW_KEY, REQUESTS

@@ -10,7 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 from conftest import ON_ONE_DATABASE, Change
-from profilesvc.dashboard.signing_in import Provider
+from profilesvc.dashboard.session.signing_in import Provider
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
 from support.identity import ISSUER, claims, signed

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from conftest import ON_ONE_DATABASE
-from profilesvc.services import deletion
+from profilesvc.services.accounts import deletion
 from profilesvc.services.context import Services
 from profilesvc.settings import IdentitySettings, Settings
 from profilesvc.storage.users import list_users

@@ -9,7 +9,7 @@ import pytest
 
 from profilesvc.client import ProviderFailed
 from profilesvc.lab import Lab, NeedsControl, open_lab
-from profilesvc.lab.undo import restoring
+from profilesvc.lab.deployed.undo import restoring
 
 LOCATION = "locations/111"
 

@@ -11,11 +11,11 @@ import pytest
 from profilesvc.client import ProviderFailed
 from profilesvc.contract.errors import CATALOGUE
 from profilesvc.lab import comparison, key_card, sequence, show, timeline, token_card
-from profilesvc.lab.compare import marked
-from profilesvc.lab.hints import HINTS
-from profilesvc.lab.record import Call
-from profilesvc.lab.show import view
-from profilesvc.lab.view import HIDDEN, MAX_LINES, pretty
+from profilesvc.lab.views.compare import marked
+from profilesvc.lab.views.hints import HINTS
+from profilesvc.lab.views.record import Call
+from profilesvc.lab.views.show import view
+from profilesvc.lab.views.view import HIDDEN, MAX_LINES, pretty
 
 EVIL = "<script>alert('x')</script>"
 SECRET = "Sy4D" + "a1B/" * 15

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from profilesvc.lab import smoke
-from profilesvc.lab.pages import Page
+from profilesvc.lab.deployed import smoke
+from profilesvc.lab.deployed.pages import Page
 from support.smoke import KEY, NOTEBOOKS, OPEN, POST, SYNC, Deployment, Gate, deployed, ended, page, stop
 
 pytestmark = pytest.mark.thorough

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from profilesvc.lab.waiting import LONGEST_WAIT_SECONDS, Waiting
+from profilesvc.lab.deployed.waiting import LONGEST_WAIT_SECONDS, Waiting
 
 Answer = tuple[int, dict[str, str], dict[str, Any]]
 FINE: Answer = (200, {}, {})

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from profilesvc.contract.errors import CATALOGUE
-from profilesvc.lab.pages import NEEDS
+from profilesvc.lab.deployed.pages import NEEDS
 from support.notebook_pages import NOTEBOOKS, load, operation_of
 
 TOKEN_LIKE = re.compile(r"eyJ[\w-]+\.[\w-]+|(?<![\w+/])[A-Za-z0-9+/]{64}(?![\w+/=])", re.ASCII)

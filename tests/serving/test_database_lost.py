@@ -20,8 +20,9 @@ from profilesvc.database.outage import Outage
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import housekeeping, readiness
-from profilesvc.services import audit, request_log
+from profilesvc.services import audit
 from profilesvc.services.context import Services
+from profilesvc.services.insight import request_log
 from profilesvc.settings import Settings
 from profilesvc.storage import keys
 from profilesvc.storage.connection import Beat

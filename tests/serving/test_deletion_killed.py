@@ -13,9 +13,9 @@ from profilesvc.bootstrap import Runtime, open_services
 from profilesvc.domain.time import ShiftedClock
 from profilesvc.operations import generate
 from profilesvc.operations.generate import Amounts
-from profilesvc.services import deletion
+from profilesvc.services.accounts import deletion
 from profilesvc.settings import Settings
-from profilesvc.storage import deletions
+from profilesvc.storage.accounts import deletions
 from support.program import environment
 
 SITES = 2_000

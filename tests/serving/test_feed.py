@@ -11,7 +11,7 @@ from profilesvc.domain.time import SystemClock
 from profilesvc.emulator.app import create_emulator
 from profilesvc.fixtures import load_world
 from profilesvc.server.serving import EmbeddedServer
-from profilesvc.services.feed import TYPES
+from profilesvc.services.feed.feed import TYPES
 from profilesvc.settings import NotificationSettings, ProviderSettings
 from support.api import assert_ok
 from support.feed import ACCOUNT, PATH, TOPIC

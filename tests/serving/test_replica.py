@@ -18,7 +18,7 @@ from quart import Quart
 from sqlalchemy import Executable, Result
 
 from conftest import ON_POSTGRES, AsService, Postgres, make_settings
-from profilesvc.cli import checks
+from profilesvc.cli.doctor import checks
 from profilesvc.database import replica
 from profilesvc.database.postgres import parsed_url, standby_url
 from profilesvc.database.replica import Replica

@@ -10,9 +10,11 @@ from sqlalchemy import Table, func, insert, select
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, HOUR, MINUTE, FrozenClock
 from profilesvc.operations import operator
-from profilesvc.services import deletion, tokens
+from profilesvc.services import tokens
+from profilesvc.services.accounts import deletion
 from profilesvc.services.context import Services
-from profilesvc.storage import deletions, tables
+from profilesvc.storage import tables
+from profilesvc.storage.accounts import deletions
 from support.api import ALICE, BOB, Site, assert_error, assert_ok
 from support.owner_rows import fill, of_owners
 from support.statement_counts import sent_by
@@ -25,8 +27,8 @@ RULES = deletions.DELETED | set(deletions.DELETED_WITH) | deletions.DELETED_AT_O
 def test_every_table_of_an_owner_has_a_rule() -> None:
     for table in of_owners():
         assert table.name in RULES, (
-            f"The table {table.name} has an owner_id and no rule in storage/deletions.py. Add it to DELETED, or, if "
-            "its rows must stay when an account is deleted, to KEPT with the reason."
+            f"The table {table.name} has an owner_id and no rule in storage/accounts/deletions.py. Add it to "
+            "DELETED, or, if its rows must stay when an account is deleted, to KEPT with the reason."
         )
     assert {table.name for table in of_owners()} >= RULES, "a rule is of no table"
 

@@ -13,8 +13,10 @@ from profilesvc.emulator.embedded import add_to_embedded
 from profilesvc.fixtures import load_world
 from profilesvc.operations import generate
 from profilesvc.operations.generate import DOMAIN, Amounts, AtProvider
-from profilesvc.services import access, checking, overview, tokens
+from profilesvc.services import access, tokens
 from profilesvc.services.context import Caller, Services
+from profilesvc.services.feed import checking
+from profilesvc.services.insight import overview
 from profilesvc.storage.tables import metadata, secrets, users
 from support.api import ALICE, assert_ok
 

@@ -15,8 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from conftest import Postgres
 from profilesvc.database import migrate
 from profilesvc.database.engine import create_engine
-from profilesvc.storage.partitions import is_partition
 from profilesvc.storage.tables import TENANTS, metadata, users
+from profilesvc.storage.tables.partitions import is_partition
 
 TABLES = set(metadata.tables)
 STEP = """

@@ -21,8 +21,9 @@ from profilesvc.domain.time import DAY, HOUR, month_start, parse_iso
 from profilesvc.operations import housekeeping
 from profilesvc.services import audit
 from profilesvc.services.context import Services
-from profilesvc.storage import partitions, sync
-from profilesvc.storage.partitions import MONTHLY, is_partition
+from profilesvc.storage import sync
+from profilesvc.storage.tables import partitions
+from profilesvc.storage.tables.partitions import MONTHLY, is_partition
 from support.api import Site
 from support.citus import on_one_server
 from support.partitions import Recorded, recorded

@@ -9,11 +9,11 @@ from support.served_process import Start, forked
 
 # Where a process kills itself: before or after a call of a function.
 STEPS = (
-    "after profilesvc.storage.watches:flip",  # in the transaction of the event
+    "after profilesvc.storage.notify.watches:flip",  # in the transaction of the event
     "before profilesvc.storage.events:_append",
     "after profilesvc.storage.events:_append",  # the last statement before the commit
-    "after profilesvc.operations.sweep:_publish_of_owner",  # committed
-    "after profilesvc.storage.deliveries:claim",  # in the transaction of the claim
+    "after profilesvc.operations.notify.sweep:_publish_of_owner",  # committed
+    "after profilesvc.storage.notify.deliveries:claim",  # in the transaction of the claim
     "after profilesvc.delivery.worker:Worker._claim",  # committed, and not sent
     "before profilesvc.delivery.transport:Transport.post",
     "after profilesvc.delivery.transport:Transport.post",  # accepted by the receiver, and not recorded

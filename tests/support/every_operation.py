@@ -9,30 +9,17 @@ from profilesvc.delivery import requests
 from profilesvc.domain.audit import Wanted
 from profilesvc.domain.time import DAY, HOUR
 from profilesvc.operations import operator
-from profilesvc.services import (
-    access,
-    account_export,
-    alerts,
-    audit,
-    badges,
-    credentials,
-    deletion,
-    deliveries,
-    drafts,
-    events,
-    keys,
-    overview,
-    photos,
-    reply_templates,
-    sessions,
-    several,
-    tokens,
-    webhooks,
-)
+from profilesvc.services import access, audit, credentials, events, keys, sessions, tokens
+from profilesvc.services.accounts import deletion
+from profilesvc.services.accounts import export as account_export
 from profilesvc.services.context import AllowedLocation, Caller, Services
+from profilesvc.services.drafts import drafts, photos, several
 from profilesvc.services.idempotency import IdempotencyKey
-from profilesvc.storage import deliveries as stored_deliveries
+from profilesvc.services.insight import badges, overview
+from profilesvc.services.notify import alerts, deliveries, webhooks
+from profilesvc.services.reviews import reply_templates
 from profilesvc.storage import identities
+from profilesvc.storage.notify import deliveries as stored_deliveries
 from support.api import BOB, Site, assert_ok
 from support.pictures import png
 from support.surface import REQUESTS, Surface

@@ -11,8 +11,8 @@ from quart import Quart
 
 from profilesvc.bootstrap import Runtime
 from profilesvc.emulator.state import Emulator
-from profilesvc.services import feed
 from profilesvc.services.context import Services
+from profilesvc.services.feed import feed
 from profilesvc.settings import NotificationSettings
 
 PATH = "/provider/notifications"

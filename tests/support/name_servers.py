@@ -12,7 +12,7 @@ import dns.message
 import dns.rcode
 import dns.rrset
 
-from profilesvc.services.resolving import SystemNames
+from profilesvc.services.notify.resolving import SystemNames
 
 
 @dataclass

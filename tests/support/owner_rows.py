@@ -5,8 +5,8 @@ from typing import Any
 from sqlalchemy import BigInteger, Boolean, Integer, LargeBinary, Table, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.storage.directories import DIRECTORIES
 from profilesvc.storage.tables import metadata
+from profilesvc.storage.tables.directories import DIRECTORIES
 
 # What the constraints of a table ask for; `{owner}` is the number of the owner.
 _VALUES: dict[str, dict[str, Any]] = {

@@ -13,7 +13,9 @@ from sqlalchemy import Engine, event
 
 from profilesvc.database.statements import Prepared, PreparedWrite
 from profilesvc.services.context import Services
-from profilesvc.storage import connection, counts, keys, locations, overview, posts, users
+from profilesvc.storage import connection, keys, locations, posts, users
+from profilesvc.storage.insight import overview
+from profilesvc.storage.upkeep import counts
 
 HANDFUL = {
     "census",

@@ -3,7 +3,7 @@
 from sqlalchemy import select
 
 from profilesvc.services.context import Services
-from profilesvc.storage import log_tables
+from profilesvc.storage.tables import insight as log_tables
 
 
 async def stored(services: Services) -> str:

@@ -11,8 +11,9 @@ from profilesvc.delivery.webhooks import WebhookSender
 from profilesvc.delivery.worker import Worker
 from profilesvc.services import events
 from profilesvc.services.context import Services
-from profilesvc.storage import channels, tables
-from profilesvc.storage.channels import Channel
+from profilesvc.storage import tables
+from profilesvc.storage.notify import channels
+from profilesvc.storage.notify.channels import Channel
 
 
 async def channel(services: Services, url: str, kind: str = "webhook", **more: Any) -> int:

@@ -4,7 +4,7 @@ import pytest
 
 from profilesvc.contract.errors import NOT_FOUND, SERVICE_UNAVAILABLE
 from profilesvc.domain.errors import ServiceError
-from profilesvc.operations.attempts import attempt
+from profilesvc.operations.feed.attempts import attempt
 from profilesvc.provider.port import ProviderError
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from profilesvc.dashboard import hours
+from profilesvc.dashboard.words import hours
 from profilesvc.domain.errors import problems_of
 from profilesvc.domain.hours import DAY, WEEK, faults, weekly_minutes
 from profilesvc.domain.profiles import check

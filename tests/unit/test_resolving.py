@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from profilesvc.services import resolving
-from profilesvc.services.resolving import Found, Lookups, SystemNames
+from profilesvc.services.notify import resolving
+from profilesvc.services.notify.resolving import Found, Lookups, SystemNames
 from support.name_servers import names_by, serving_names
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profilesvc.dashboard.profile_lists import known_categories
-from profilesvc.dashboard.values import columns, field, lines
+from profilesvc.dashboard.profile.lists import known_categories
+from profilesvc.dashboard.words.values import columns, field, lines
 
 NINE_TO_FIVE = {"openTime": {"hours": 9}, "closeTime": {"hours": 17, "minutes": 30}}
 

@@ -1,6 +1,6 @@
 """The history of a site with several keys, and its part online."""
 
-from profilesvc.dashboard import site_list
+from profilesvc.dashboard.sites import listing as site_list
 from profilesvc.domain.connection import HISTORY, Period, Span, joined, online_share, periods
 from profilesvc.domain.time import DAY, HOUR
 

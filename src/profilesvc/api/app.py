@@ -12,7 +12,7 @@ from profilesvc.api import converters, cors, failures, request
 from profilesvc.api.brief_cache import BriefCache
 from profilesvc.api.documents import Documents
 from profilesvc.api.guard import RequestGuard
-from profilesvc.api.openapi import Document
+from profilesvc.api.openapi.document import Document
 from profilesvc.api.quart_fast import FastApp
 from profilesvc.api.routes import (
     alerts,

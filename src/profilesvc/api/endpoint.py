@@ -165,7 +165,7 @@ class Routes:
                         return failures.render(failures.service_error(error), no_store=True)
                     raise
 
-            setattr(view, "endpoint", declared)  # noqa: B010  read by api/openapi.py and the surface test
+            setattr(view, "endpoint", declared)  # noqa: B010  read by api/openapi/document.py and the surface test
             self.blueprint.add_url_rule(PREFIX + path, handler.__name__, view, methods=[method])
             return handler
 

@@ -21,7 +21,7 @@ from profilesvc.domain.rates import Counted
 from profilesvc.domain.request import Finished, RequestInfo, client_address, serving
 from profilesvc.server.scope import BEFORE, MALFORMED, App, Message, Receive, Scope, Send
 from profilesvc.services.context import Services
-from profilesvc.services.request_log import MOST_FINISHED
+from profilesvc.services.insight.request_log import MOST_FINISHED
 
 access_log = logging.getLogger("profilesvc.access")  # a line per request, if `access_log` is set
 METRICS = "/metrics"

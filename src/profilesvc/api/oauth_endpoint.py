@@ -111,7 +111,7 @@ class OAuthRoutes:
             async def view() -> Response:
                 return await _serve(declared)
 
-            setattr(view, "oauth_endpoint", declared)  # noqa: B010  read by api/openapi.py and the tests
+            setattr(view, "oauth_endpoint", declared)  # noqa: B010  read by api/openapi/document.py and the tests
             self.blueprint.add_url_rule(path, handler.__name__, view, methods=[method])
             return handler
 

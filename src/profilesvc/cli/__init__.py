@@ -12,7 +12,6 @@ from profilesvc.cli import (
     businesses,
     db,
     demo,
-    doctor,
     emulator,
     keys,
     lab,
@@ -27,6 +26,7 @@ from profilesvc.cli import (
     webhooks,
 )
 from profilesvc.cli._process.logs import log_to_stderr
+from profilesvc.cli.doctor import doctor
 from profilesvc.cli.failures import Commands
 from profilesvc.server.loopback import exempt_loopback
 

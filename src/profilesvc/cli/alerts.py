@@ -12,7 +12,7 @@ app = typer.Typer(name="alerts", help="Show and release alarms that are held bac
 def status(as_json: AsJson = False) -> None:
     """Print since when alarms are held back because many sites fell silent together."""
     from profilesvc.domain.time import iso_or_none
-    from profilesvc.operations import sweep
+    from profilesvc.operations.notify import sweep
 
     since = run(sweep.held_since)
     show({"held_since": iso_or_none(since)}, as_json)
@@ -21,7 +21,7 @@ def status(as_json: AsJson = False) -> None:
 @app.command()
 def release(as_json: AsJson = False) -> None:
     """Publish what is held back with the next sweep, within a minute."""
-    from profilesvc.operations import sweep
+    from profilesvc.operations.notify import sweep
 
     run(sweep.release)
     show({"released": True}, as_json)

@@ -49,7 +49,7 @@ async def _upgrade(engine: "AsyncEngine") -> list[str]:
     from profilesvc.database import migrate, nodes, time_limits
     from profilesvc.domain.errors import ServiceError
     from profilesvc.domain.time import SystemClock
-    from profilesvc.storage import distribution, partitions
+    from profilesvc.storage.tables import distribution, partitions
 
     await require_pooling(engine)
     if await nodes.is_worker(engine):  # which would get tables of its own
@@ -70,7 +70,7 @@ def distribute(
     from profilesvc.contract.errors import CONFLICT
     from profilesvc.database import migrate, nodes, time_limits
     from profilesvc.domain.errors import ServiceError
-    from profilesvc.storage import distribution
+    from profilesvc.storage.tables import distribution
 
     def report(step: distribution.Step) -> None:
         typer.echo(f"profilesvc: {step.table}: {step.action}", err=True)

@@ -132,7 +132,8 @@ async def _prepare(settings: Settings) -> JsonObject:
     """
     from profilesvc.bootstrap import DEMO_KEY_FILE, Runtime, open_services
     from profilesvc.fixtures import load_world
-    from profilesvc.operations import notifications, seeding
+    from profilesvc.operations import seeding
+    from profilesvc.operations.feed import notifications
 
     path = settings.data_dir / DEMO_KEY_FILE
     async with open_services(settings, Runtime(switches=_SWITCHES)) as services:

@@ -8,7 +8,7 @@ from profilesvc.cli.opening import command_settings, run
 from profilesvc.cli.show import AsJson, show
 
 if TYPE_CHECKING:
-    from profilesvc.operations.notifications import AccountFeed
+    from profilesvc.operations.feed.notifications import AccountFeed
 
 app = typer.Typer(name="notifications", help="The provider's change feed.", no_args_is_help=True)
 
@@ -16,7 +16,7 @@ app = typer.Typer(name="notifications", help="The provider's change feed.", no_a
 @app.command()
 def enable(as_json: AsJson = False) -> None:
     """Let the provider publish the changes of all accounts to the topic. The exit code is 1 if one fails."""
-    from profilesvc.operations import notifications
+    from profilesvc.operations.feed import notifications
 
     if not command_settings().notifications.enabled:
         typer.echo("PROFILESVC_NOTIFICATIONS__TOPIC is not set: see docs/notifications.md", err=True)
@@ -27,7 +27,7 @@ def enable(as_json: AsJson = False) -> None:
 @app.command()
 def status(as_json: AsJson = False) -> None:
     """Show what the provider publishes of each account. The exit code is 1 if it is not what the service needs."""
-    from profilesvc.operations import notifications
+    from profilesvc.operations.feed import notifications
 
     _show(run(notifications.status, provider=True), as_json)
 

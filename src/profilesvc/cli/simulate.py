@@ -28,7 +28,7 @@ app.command()(receiver)
 
 
 def _url(value: str) -> str:
-    from profilesvc.cli.checks_outside import is_url
+    from profilesvc.cli.doctor.outside import is_url
 
     if not is_url(value):
         raise typer.BadParameter("must be a URL such as https://host or http://127.0.0.1:8000")

@@ -113,7 +113,7 @@ def delete(
     as_json: AsJson = False,
 ) -> None:
     """Delete a user with all their data. Pseudonymous audit events stay for 400 days."""
-    from profilesvc.services import deletion
+    from profilesvc.services.accounts import deletion
 
     planned = run(lambda services: deletion.delete_user(services, email, dry_run=True))
     if not dry_run:

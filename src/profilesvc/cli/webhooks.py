@@ -22,7 +22,7 @@ _PAGE = 100
 @app.command("list")
 def list_all(as_json: AsJson = False) -> None:
     """List the webhooks of all users, oldest first."""
-    from profilesvc.operations import webhooks
+    from profilesvc.operations.notify import webhooks
 
     show([row._asdict() for row in run(webhooks.listing)], as_json)
 
@@ -30,7 +30,7 @@ def list_all(as_json: AsJson = False) -> None:
 @app.command()
 def backlog(as_json: AsJson = False) -> None:
     """Print how many deliveries are due, and for how long the oldest one is."""
-    from profilesvc.operations import webhooks
+    from profilesvc.operations.notify import webhooks
 
     show({**run(webhooks.backlog)}, as_json)
 
@@ -38,7 +38,7 @@ def backlog(as_json: AsJson = False) -> None:
 @app.command()
 def disable(owner_id: Id, webhook_id: Id, as_json: AsJson = False) -> None:
     """Disable a webhook. Its owner can enable it again."""
-    from profilesvc.operations import webhooks
+    from profilesvc.operations.notify import webhooks
 
     show(run(lambda services: webhooks.switch(services, owner_id, webhook_id, enabled=False))._asdict(), as_json)
 
@@ -46,7 +46,7 @@ def disable(owner_id: Id, webhook_id: Id, as_json: AsJson = False) -> None:
 @app.command()
 def enable(owner_id: Id, webhook_id: Id, as_json: AsJson = False) -> None:
     """Enable a webhook."""
-    from profilesvc.operations import webhooks
+    from profilesvc.operations.notify import webhooks
 
     show(run(lambda services: webhooks.switch(services, owner_id, webhook_id, enabled=True))._asdict(), as_json)
 

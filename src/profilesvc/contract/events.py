@@ -1,7 +1,7 @@
 """Events that an owner can receive, an addition of this service (docs/events.md).
 
 A new field of an event goes into its class, the code in `services/` that makes it, its example in
-`api/openapi_webhooks.py`, and the table of docs/events.md.
+`api/openapi/webhooks.py`, and the table of docs/events.md.
 """
 
 from typing import Annotated, Literal, get_args

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from profilesvc.contract.errors import CONFLICT
-from profilesvc.dashboard.values import NOTHING
+from profilesvc.dashboard.words.values import NOTHING
 from profilesvc.domain.errors import ServiceError
 from profilesvc.language.texts import _, gettext
 

@@ -13,9 +13,9 @@ from quart import Response
 from profilesvc.dashboard.visits import Visit
 from profilesvc.domain.bidi import without_controls
 from profilesvc.domain.time import iso
-from profilesvc.services import exporting
+from profilesvc.services.accounts import exporting
+from profilesvc.services.accounts.exporting import Make
 from profilesvc.services.context import Services
-from profilesvc.services.exporting import Make
 
 # A spreadsheet runs a cell that starts with one of these, also in full width, as a formula.
 _SIGNS = "=+-@\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH HYPHEN-MINUS}\N{FULLWIDTH COMMERCIAL AT}"

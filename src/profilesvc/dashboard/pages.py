@@ -11,18 +11,13 @@ from profilesvc.api.failures import headers_of, service_error
 from profilesvc.api.request import current_services
 from profilesvc.api.request import headers_of as scope_headers
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN
-from profilesvc.dashboard import (
-    channel_words,
-    event_words,
-    help_links,
-    marked,
-    post_words,
-    problem_words,
-    values,
-    words,
-)
 from profilesvc.dashboard.problems import NONE, Problems
 from profilesvc.dashboard.problems import of as problems_of
+from profilesvc.dashboard.words import channels as channel_words
+from profilesvc.dashboard.words import events as event_words
+from profilesvc.dashboard.words import help_links, marked, values, words
+from profilesvc.dashboard.words import posts as post_words
+from profilesvc.dashboard.words import problems as problem_words
 from profilesvc.domain.bidi import html_without_controls
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request

@@ -3,11 +3,12 @@
 from quart import Blueprint, Response
 
 from profilesvc.contract.errors import NOT_FOUND
-from profilesvc.dashboard import charts, pages, words
+from profilesvc.dashboard import charts, pages
 from profilesvc.dashboard.listing import Listing, page_of
 from profilesvc.dashboard.problems import Problem, Problems
-from profilesvc.dashboard.site_list import Bar
+from profilesvc.dashboard.sites.listing import Bar
 from profilesvc.dashboard.visits import Visit, view
+from profilesvc.dashboard.words import words
 from profilesvc.domain.errors import ServiceError
 
 blueprint = Blueprint("patterns", __name__)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from profilesvc.dashboard import problem_words
+from profilesvc.dashboard.words import problems as problem_words
 from profilesvc.domain.errors import ServiceError, invalid
 
 

@@ -19,7 +19,8 @@ from quart import Response, current_app, request
 from profilesvc.api import html_forms
 from profilesvc.api.html_forms import BUTTONS, TOKEN, FormRule
 from profilesvc.api.request import current_services, quart_request, receive
-from profilesvc.dashboard import cookies, form_tokens, pages, problem_words
+from profilesvc.dashboard import cookies, form_tokens, pages
+from profilesvc.dashboard.words import problems as problem_words
 from profilesvc.domain.domains import parse_origin
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import SECOND

@@ -8,39 +8,17 @@ from profilesvc import look
 from profilesvc.api.documents import documents
 from profilesvc.api.request import current_services
 from profilesvc.contract.errors import NOT_FOUND
-from profilesvc.dashboard import (
-    account,
-    alert_links,
-    alerts,
-    audit,
-    badge,
-    calendar,
-    connections,
-    deletion,
-    deliveries,
-    differences,
-    drafts,
-    key_requests,
-    keys,
-    mail,
-    many_posts,
-    pages,
-    patterns,
-    photos,
-    plan,
-    posts,
-    profile,
-    reader,
-    reply_templates,
-    returning,
-    reviews,
-    selected,
-    session,
-    site,
-    sites,
-    visits,
-    webhooks,
-)
+from profilesvc.dashboard import pages, patterns, reader, returning, visits
+from profilesvc.dashboard.accounts import account, audit, connections, deletion, plan
+from profilesvc.dashboard.keys import badge, keys
+from profilesvc.dashboard.keys import requests as key_requests
+from profilesvc.dashboard.notify import alert_links, alerts, deliveries, mail, webhooks
+from profilesvc.dashboard.posts import calendar, drafts, photos, posts
+from profilesvc.dashboard.posts import many as many_posts
+from profilesvc.dashboard.profile import profile
+from profilesvc.dashboard.reviews import reply_templates, reviews
+from profilesvc.dashboard.session import session
+from profilesvc.dashboard.sites import differences, selected, site, sites
 from profilesvc.domain.errors import ServiceError
 
 _OF_A_SITE = [site, differences, profile, posts, drafts, calendar, reviews, reply_templates, many_posts]

@@ -20,11 +20,11 @@ from profilesvc.domain.bidi import html_without_controls, without_controls
 from profilesvc.domain.mailboxes import mailbox
 from profilesvc.domain.problems import counted
 from profilesvc.domain.time import DAY, SECOND, parse_iso
-from profilesvc.services import alerts
 from profilesvc.services.context import Services
 from profilesvc.services.events import number_of
-from profilesvc.storage import alerts as stored
-from profilesvc.storage.alerts import Told
+from profilesvc.services.notify import alerts
+from profilesvc.storage.notify import alerts as stored
+from profilesvc.storage.notify.alerts import Told
 
 _ORDER = (*DOWN, "connection.site_mismatch", "token.reuse_detected", "key.expiring", "sync.failed", "post.rejected")
 # With the time of one message it must be shorter than worker.LEASE, or all that was sent is claimed and sent again.

@@ -14,7 +14,7 @@ from profilesvc.delivery.smtp import Mailer, Rejected, Unsent
 from profilesvc.domain.time import iso
 from profilesvc.services import rounds
 from profilesvc.services.context import Services
-from profilesvc.storage import watches
+from profilesvc.storage.notify import watches
 
 log = logging.getLogger("profilesvc")
 _PAUSES = (0.0, 60.0)  # seconds before the first round, and between rounds

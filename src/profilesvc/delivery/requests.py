@@ -12,10 +12,11 @@ from profilesvc.domain.webhooks import OVERLAP
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.events import number_of
-from profilesvc.services.webhooks import KINDS
-from profilesvc.storage import channels, events
-from profilesvc.storage.channels import Channel
+from profilesvc.services.notify.webhooks import KINDS
+from profilesvc.storage import events
 from profilesvc.storage.events import Subject
+from profilesvc.storage.notify import channels
+from profilesvc.storage.notify.channels import Channel
 
 _SIGNATURE = "webhook-signature"
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from profilesvc.contract.events import PublishedEvent
 from profilesvc.services.context import Services
-from profilesvc.storage.channels import Channel
 from profilesvc.storage.events import Subject
+from profilesvc.storage.notify.channels import Channel
 
 
 class Due(NamedTuple):

@@ -30,11 +30,11 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import SECOND
 from profilesvc.services import events
 from profilesvc.services.context import Services
-from profilesvc.services.webhooks import KINDS, disable
-from profilesvc.storage import channels, deliveries
+from profilesvc.services.notify.webhooks import KINDS, disable
 from profilesvc.storage import events as stored_events
-from profilesvc.storage.deliveries import Claimed, DueRow, Finished
 from profilesvc.storage.events import Subject
+from profilesvc.storage.notify import channels, deliveries
+from profilesvc.storage.notify.deliveries import Claimed, DueRow, Finished
 
 log = logging.getLogger("profilesvc")
 LEASE = 60 * SECOND

@@ -1,14 +1,14 @@
 """The API for notebooks: `open_lab`, `show`, and the views."""
 
-from profilesvc.lab.cards import key_card, token_card
-from profilesvc.lab.compare import comparison
 from profilesvc.lab.consenting import connect_login
-from profilesvc.lab.diagram import sequence
-from profilesvc.lab.guard import NeedsControl
+from profilesvc.lab.deployed.guard import NeedsControl
 from profilesvc.lab.lab import Lab, open_lab
-from profilesvc.lab.record import LabClosed
-from profilesvc.lab.show import show
-from profilesvc.lab.timeline import timeline
+from profilesvc.lab.views.cards import key_card, token_card
+from profilesvc.lab.views.compare import comparison
+from profilesvc.lab.views.diagram import sequence
+from profilesvc.lab.views.record import LabClosed
+from profilesvc.lab.views.show import show
+from profilesvc.lab.views.timeline import timeline
 
 __all__ = [
     "Lab",

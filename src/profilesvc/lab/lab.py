@@ -14,15 +14,15 @@ import httpx
 from profilesvc.client import SyncOptions
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.time import iso
-from profilesvc.lab.attached import Attached, location_of, target_of
 from profilesvc.lab.clients import Clients, fields_of, frozen_time
+from profilesvc.lab.deployed.attached import Attached, location_of, target_of
+from profilesvc.lab.deployed.guard import NeedsControl
 from profilesvc.lab.embedded import Embedded
-from profilesvc.lab.guard import NeedsControl
 from profilesvc.lab.operator import EMAILS, OperatorControl
-from profilesvc.lab.plots import Plots
 from profilesvc.lab.provider import ProviderControl
-from profilesvc.lab.record import Call, LabClosed, Note, Recording, code_of
-from profilesvc.lab.traffic import Traffic
+from profilesvc.lab.views.plots import Plots
+from profilesvc.lab.views.record import Call, LabClosed, Note, Recording, code_of
+from profilesvc.lab.views.traffic import Traffic
 from profilesvc.server.loopback import exempt_loopback
 from profilesvc.settings import LabSettings, Settings, load
 

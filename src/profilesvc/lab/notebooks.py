@@ -171,7 +171,7 @@ def _path_of(name: str) -> Path:
 
 def main(arguments: list[str]) -> int:
     """Run the command. Return 0 for success, 1 if a notebook failed, 2 for wrong usage."""
-    from profilesvc.lab import smoke
+    from profilesvc.lab.deployed import smoke
 
     actions = {"update": update, "check": check}
     name, *names = arguments or [""]

@@ -10,9 +10,10 @@ from typing import TypeVar
 from profilesvc.delivery import kinds, worker
 from profilesvc.domain.plans import load_catalogue
 from profilesvc.domain.time import iso
-from profilesvc.lab.cards import part_of
 from profilesvc.lab.embedded import Embedded
-from profilesvc.operations import counts, operator, sweep
+from profilesvc.lab.views.cards import part_of
+from profilesvc.operations import counts, operator
+from profilesvc.operations.notify import sweep
 from profilesvc.services import holds, keys, locations
 from profilesvc.services.context import Services
 

@@ -5,9 +5,9 @@ Housekeeping counts a sample of bounded size once a minute, and requests read th
 
 from profilesvc.domain.connection import OFFLINE_AFTER, ONLINE_FOR
 from profilesvc.domain.time import SECOND
-from profilesvc.operations import sweep, webhooks
+from profilesvc.operations.notify import sweep, webhooks
 from profilesvc.services.context import Services
-from profilesvc.storage import counts as stored
+from profilesvc.storage.upkeep import counts as stored
 from profilesvc.telemetry.metrics import exposition_of
 
 _RECENT = 30 * SECOND

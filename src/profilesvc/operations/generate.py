@@ -19,8 +19,10 @@ from profilesvc.domain.permissions import ALL
 from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import DAY, HOUR, MINUTE, iso, month_start
 from profilesvc.services.context import Services
-from profilesvc.storage import bulk, partitions, tables
+from profilesvc.storage import tables
 from profilesvc.storage.domains import NEVER
+from profilesvc.storage.tables import partitions
+from profilesvc.storage.upkeep import bulk
 
 DOMAIN = "generated.example"
 KEYS_PER_USER = 10

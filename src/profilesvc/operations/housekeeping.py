@@ -6,12 +6,19 @@ from collections.abc import AsyncIterator
 
 from profilesvc.domain.connection import HISTORY, OFFLINE_AFTER
 from profilesvc.domain.time import DAY, HOUR, month_start
-from profilesvc.operations import counts, feed, publishing, readings, sweep
-from profilesvc.services import audit, deletion, events, idempotency, mirrors, provider_connections, request_log, rounds
+from profilesvc.operations import counts, publishing
+from profilesvc.operations.feed import feed, readings
+from profilesvc.operations.notify import sweep
+from profilesvc.services import audit, events, idempotency, rounds
+from profilesvc.services.accounts import deletion
 from profilesvc.services.context import Services
+from profilesvc.services.insight import request_log
+from profilesvc.services.logins import connections as provider_connections
+from profilesvc.services.reviews import mirrors
 from profilesvc.storage import events as stored_events
-from profilesvc.storage import housekeeping, partitions
-from profilesvc.storage.partitions import MONTHLY
+from profilesvc.storage.tables import partitions
+from profilesvc.storage.tables.partitions import MONTHLY
+from profilesvc.storage.upkeep import housekeeping
 
 log = logging.getLogger("profilesvc")
 PAUSES = (60.0, 3600.0)  # seconds before the first round, and between rounds

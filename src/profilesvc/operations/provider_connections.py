@@ -7,8 +7,8 @@ from profilesvc.contract.provider_connections import ProviderConnectionDisconnec
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import iso_or_none
 from profilesvc.provider.port import ProviderError
-from profilesvc.services import provider_connections
 from profilesvc.services.context import Services
+from profilesvc.services.logins import connections as provider_connections
 from profilesvc.services.provider_logins import provider_of
 from profilesvc.storage import provider_connections as table
 from profilesvc.storage.provider_connections import ProviderConnection

@@ -3,10 +3,10 @@
 import logging
 
 from profilesvc.domain.errors import ServiceError
-from profilesvc.services import drafts as service
 from profilesvc.services.context import Services
+from profilesvc.services.drafts import drafts as service
 from profilesvc.services.rounds import run_alone
-from profilesvc.storage import drafts
+from profilesvc.storage.drafts import drafts
 
 log = logging.getLogger("profilesvc")
 PAUSES = (30.0, 30.0)  # seconds before the first round, and between rounds

@@ -85,7 +85,9 @@ class Consent:
         Raises:
             ProviderError: `rejected` if the code is not valid, `unavailable` if the host does not respond.
         """
-        return await asyncio.create_task(self._redeem(code, verifier, redirect_uri))  # see `dashboard/signing_in.py`
+        return await asyncio.create_task(
+            self._redeem(code, verifier, redirect_uri)
+        )  # see `dashboard/session/signing_in.py`
 
     async def _redeem(self, code: str, verifier: str, redirect_uri: str) -> Granted:
         from authlib.oauth2.rfc6749.parameters import prepare_token_request

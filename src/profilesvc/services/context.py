@@ -20,12 +20,12 @@ from profilesvc.domain.plans import Catalogue, Plan
 from profilesvc.domain.time import Clock, iso
 from profilesvc.limits.limiter import Limiter
 from profilesvc.provider.port import Provider
+from profilesvc.services.accounts.exporting import Exports
 from profilesvc.services.audit import PendingEvents
-from profilesvc.services.copies import Copies
-from profilesvc.services.exporting import Exports
-from profilesvc.services.login_cache import Logins
-from profilesvc.services.request_log import RequestLog
-from profilesvc.services.resolving import Lookups, Resolver
+from profilesvc.services.drafts.copies import Copies
+from profilesvc.services.insight.request_log import RequestLog
+from profilesvc.services.logins.cache import Logins
+from profilesvc.services.notify.resolving import Lookups, Resolver
 from profilesvc.settings import Settings
 from profilesvc.storage.connection import Beat, recording
 from profilesvc.storage.keys import KeyState

@@ -28,12 +28,13 @@ from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import SECOND
 from profilesvc.domain.updates import has_flag
 from profilesvc.provider.port import Provider, ProviderError, Verification
-from profilesvc.services import drift, events, mirrors
+from profilesvc.services import drift, events
 from profilesvc.services.access import missing, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.holds import lift
 from profilesvc.services.provider_errors import raising_provider_failure
 from profilesvc.services.provider_logins import provider_at
+from profilesvc.services.reviews import mirrors
 from profilesvc.services.users import find_user
 from profilesvc.storage import feed, locations, provider_connections, sync, users
 from profilesvc.storage.holds import at_locations

@@ -8,9 +8,10 @@ from profilesvc.contract.posts import PostDeleted
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.posts import check_patch
 from profilesvc.provider.port import ProviderError
-from profilesvc.services import events, photos, posts
+from profilesvc.services import events, posts
 from profilesvc.services.access import missing, require_plan
 from profilesvc.services.context import AllowedLocation, Rendered, Services
+from profilesvc.services.drafts import photos
 from profilesvc.services.provider_errors import provider_failure, raising_provider_failure
 from profilesvc.services.provider_logins import provider_at, require_kept
 from profilesvc.storage import posts as table

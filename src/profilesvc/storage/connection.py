@@ -23,8 +23,8 @@ from profilesvc.database.writers import Executions
 from profilesvc.domain.connection import OFFLINE_AFTER, ONLINE_FOR, Span
 from profilesvc.domain.connection_reasons import REJECTIONS
 from profilesvc.domain.time import month_start
-from profilesvc.storage.log_tables import request_log
 from profilesvc.storage.tables import OWNER, connections, contacts, holds, keys, secrets
+from profilesvc.storage.tables.insight import request_log
 
 
 class Watched(NamedTuple):

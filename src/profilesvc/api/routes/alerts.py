@@ -12,9 +12,9 @@ from profilesvc.contract.alerts import (
     KeyAlertsChange,
 )
 from profilesvc.contract.errors import CONFLICT
-from profilesvc.services import alerts, key_alerts
 from profilesvc.services.access import USER
 from profilesvc.services.context import Caller, Services
+from profilesvc.services.notify import alerts, key_alerts
 
 routes = Routes("alerts", addition=True, no_store=True)
 ALERTS, ALERT = "/alerts", "/alerts/<alert_id>"

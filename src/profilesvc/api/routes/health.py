@@ -14,7 +14,7 @@ from profilesvc import __version__
 from profilesvc.api.documents import PUBLIC, documents
 from profilesvc.api.endpoint import PREFIX
 from profilesvc.api.guard import METRICS
-from profilesvc.api.openapi_texts import BASE_URL
+from profilesvc.api.openapi.texts import BASE_URL
 from profilesvc.api.request import bearer_token, current_services
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.domain.errors import ServiceError

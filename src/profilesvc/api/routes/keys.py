@@ -18,9 +18,10 @@ from profilesvc.contract.keys import (
     KeyStanding,
 )
 from profilesvc.contract.requests import KeyRequests, KeyRequestsQuery
-from profilesvc.services import credentials, key_changes, key_requests, keys
+from profilesvc.services import credentials, key_changes, keys
 from profilesvc.services.access import USER
 from profilesvc.services.context import Caller, Services
+from profilesvc.services.insight import key_requests
 
 routes = Routes("keys", addition=True, no_store=True)
 KEYS, KEY = "/developer/credentials", "/developer/credentials/<client_id>"

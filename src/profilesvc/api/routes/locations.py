@@ -18,9 +18,10 @@ from profilesvc.contract.locations import (
 )
 from profilesvc.contract.updates import GoogleUpdated, UpdateMask, UpdateSettled
 from profilesvc.domain.permissions import Permission
-from profilesvc.services import locations, updates
+from profilesvc.services import locations
 from profilesvc.services.access import user_or_service
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
+from profilesvc.services.feed import updates
 from profilesvc.services.idempotency import IdempotencyKey
 
 routes = Routes("locations")

@@ -7,7 +7,7 @@ from quart import Blueprint, Response
 from profilesvc.api.request import KB, AwaitedBody, current_services, header_values, quart_request
 from profilesvc.contract.errors import PAYLOAD_TOO_LARGE
 from profilesvc.domain.errors import ServiceError
-from profilesvc.services import feed
+from profilesvc.services.feed import feed
 
 blueprint = Blueprint("notifications", __name__)
 _LIMIT = 64 * KB  # a notification has less than 1 KB

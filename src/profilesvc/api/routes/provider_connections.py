@@ -12,9 +12,11 @@ from profilesvc.contract.provider_connections import (
     ProviderConnectionList,
     ProviderConnectionStart,
 )
-from profilesvc.services import provider_connections, provider_consent, provider_export
 from profilesvc.services.access import USER
 from profilesvc.services.context import Caller, Services
+from profilesvc.services.logins import connections as provider_connections
+from profilesvc.services.logins import consent as provider_consent
+from profilesvc.services.logins import export as provider_export
 
 routes = Routes("provider-connections", addition=True, no_store=True)
 CONNECTIONS, CONNECTION = "/provider-connections", "/provider-connections/<connection_id>"

@@ -7,9 +7,9 @@ from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.review import ReviewReply
 from profilesvc.contract.reviews import ReplyBody, ReplyDeleted, ReviewDetail, ReviewList, ReviewListQuery
 from profilesvc.domain.permissions import Permission
-from profilesvc.services import reviews
 from profilesvc.services.access import user_or_service
 from profilesvc.services.context import AllowedLocation, Rendered, Services
+from profilesvc.services.reviews import reviews
 
 routes = Routes("reviews", addition=True)
 _ERRORS = (PLAN_RESTRICTION, PROVIDER_API_ERROR)

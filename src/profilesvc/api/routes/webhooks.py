@@ -16,9 +16,9 @@ from profilesvc.contract.webhooks import (
     WebhookRecovered,
     WebhookRolled,
 )
-from profilesvc.services import deliveries, webhooks
 from profilesvc.services.access import USER
 from profilesvc.services.context import Caller, Services
+from profilesvc.services.notify import deliveries, webhooks
 
 routes = Routes("webhooks", addition=True, no_store=True)
 WEBHOOKS, WEBHOOK = "/webhooks", "/webhooks/<webhook_id>"

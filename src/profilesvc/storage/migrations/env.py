@@ -4,8 +4,8 @@ from typing import Any
 
 from alembic import context
 
-from profilesvc.storage.partitions import is_partition
 from profilesvc.storage.tables import metadata
+from profilesvc.storage.tables.partitions import is_partition
 
 
 def _is_compared(item: Any, _name: str | None, kind: str, *_other: object) -> bool:

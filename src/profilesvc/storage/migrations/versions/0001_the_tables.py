@@ -30,7 +30,7 @@ def _numbered(table: str, *columns: str) -> list[sa.Constraint]:
 
 
 def _with_default(table: str) -> None:
-    """Create the partition of the rows that no other accepts. `storage/partitions.py` creates those of the months."""
+    """Create the partition of the rows that no other accepts. `storage/tables/partitions.py` creates the others."""
     if op.get_context().dialect.name == "postgresql":
         op.execute(f"CREATE TABLE {table}_default PARTITION OF {table} DEFAULT")
 

@@ -1,0 +1,1 @@
+"""The OpenAPI document: its paths, schemas, texts and examples."""

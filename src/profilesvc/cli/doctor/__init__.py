@@ -1,0 +1,1 @@
+"""`profilesvc doctor`: what an operator should repair, and how."""

@@ -1,0 +1,1 @@
+"""Pages on the owner's account: plan, audit trail, provider connections, deletion."""

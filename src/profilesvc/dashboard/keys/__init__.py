@@ -1,0 +1,1 @@
+"""Pages on API keys: their list, form, requests and badges."""

@@ -1,0 +1,1 @@
+"""Pages on webhooks, deliveries and alerts, and what mails link to."""

@@ -1,0 +1,1 @@
+"""Pages on posts, drafts, photos and the calendar."""

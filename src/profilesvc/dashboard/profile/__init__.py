@@ -1,0 +1,1 @@
+"""The page on a location's profile and its form."""

@@ -1,0 +1,1 @@
+"""Pages on reviews and templates of replies."""

@@ -1,0 +1,1 @@
+"""Signing in, and a browser's session."""

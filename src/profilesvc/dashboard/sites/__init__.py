@@ -1,0 +1,1 @@
+"""Pages on sites: their list, one site, and what differs from the provider."""

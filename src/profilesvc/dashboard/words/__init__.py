@@ -1,0 +1,1 @@
+"""Texts of pages: values, events, problems and requests in the owner's words."""

@@ -1,0 +1,1 @@
+"""The examples of `openapi.json`, recorded from the running service."""

@@ -1,0 +1,1 @@
+"""Background work that reads the provider: changes, reviews, notifications."""

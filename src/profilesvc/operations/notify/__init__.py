@@ -1,0 +1,1 @@
+"""Background work for owners: silent sites, alarms and webhooks."""

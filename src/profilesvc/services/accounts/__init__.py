@@ -1,0 +1,1 @@
+"""The owner's account: export, deletion, files to download."""

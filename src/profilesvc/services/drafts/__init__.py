@@ -1,0 +1,1 @@
+"""Drafts of posts, their photos, and posts for several locations."""

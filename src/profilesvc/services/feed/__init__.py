@@ -1,0 +1,1 @@
+"""What the provider reports: changes of a profile and categories."""

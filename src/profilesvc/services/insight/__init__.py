@@ -1,0 +1,1 @@
+"""What owners see of their keys: requests, badges, the overview."""

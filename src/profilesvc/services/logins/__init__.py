@@ -1,0 +1,1 @@
+"""Logins of owners at the provider: consent, connections, locations they bring."""

@@ -1,0 +1,1 @@
+"""Reviews and replies, and the copies of them that are kept."""

@@ -1,0 +1,1 @@
+"""Queries on whole accounts: export and deletion."""

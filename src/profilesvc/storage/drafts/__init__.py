@@ -1,0 +1,1 @@
+"""Queries on drafts and photos."""

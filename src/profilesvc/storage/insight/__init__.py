@@ -1,0 +1,1 @@
+"""Queries on the log of requests and the overview."""

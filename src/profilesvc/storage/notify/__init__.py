@@ -1,0 +1,1 @@
+"""Queries on webhooks, deliveries, alerts and watched keys."""

@@ -1,0 +1,1 @@
+"""Queries on reviews that were read, and templates of replies."""

@@ -1,0 +1,162 @@
+"""The tables of no tenant.
+
+A directory is asked before the owner is known, or is unique across owners: on a distributed database one of its columns
+selects its node. It has no foreign keys, because the rows of an owner may be on another node. A reference is small, and
+every node has a copy.
+"""
+
+from sqlalchemy import BigInteger, CheckConstraint, Column, Integer, String, Text
+from sqlalchemy.orm import registry
+from sqlmodel import Field, SQLModel
+
+from profilesvc.database.schema import metadata
+
+ID = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids only for INTEGER PRIMARY KEY
+# Each with the column that selects its node.
+DIRECTORIES = {
+    "emails": "email",
+    "identities": "subject",  # not the issuer, which is the same for all users
+    "location_owners": "name",
+    "key_domains": "domain",
+    "exchanges": "digest",
+    "leases": "name",
+    "notifications": "message_id",
+    "changed_locations": "location_name",
+}
+REFERENCES = frozenset({"signing_keys", "census", "check_values", "sweep_marks"})
+
+
+class Table(SQLModel, registry=registry(metadata=metadata)):
+    """The service's tables, apart from the emulator's."""
+
+
+class EmailRow(Table, table=True):
+    """The e-mail address of a user, in lower case."""
+
+    __tablename__ = "emails"
+
+    email: str = Field(sa_column=Column(String(320), primary_key=True))
+    owner_id: int = Field(sa_column=Column(ID, nullable=False))
+
+
+class LocationOwnerRow(Table, table=True):
+    """The owner of a location."""
+
+    __tablename__ = "location_owners"
+
+    name: str = Field(sa_column=Column(String(80), primary_key=True))
+    owner_id: int = Field(sa_column=Column(ID, nullable=False))
+
+
+class KeyDomainRow(Table, table=True):
+    """For preflights: a domain from which a key accepts requests until it expires, "" for every domain."""
+
+    __tablename__ = "key_domains"
+
+    domain: str = Field(sa_column=Column(String(253), primary_key=True))
+    until: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False, index=True))
+    owner_id: int = Field(sa_column=Column(ID, primary_key=True, autoincrement=False))
+    key_id: int = Field(sa_column=Column(ID, primary_key=True, autoincrement=False))
+
+
+class IdentityRow(Table, table=True):
+    """A user's subject at an external identity provider, never the e-mail address, which can change."""
+
+    __tablename__ = "identities"
+
+    issuer: str = Field(sa_column=Column(String(255), primary_key=True))
+    subject: str = Field(sa_column=Column(String(255), primary_key=True))
+    owner_id: int = Field(sa_column=Column(ID, nullable=False, index=True))
+    created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+
+
+class ExchangeRow(Table, table=True):
+    """The digest of an ID token that was exchanged, of a state or of a connect link. Each can be used only once."""
+
+    __tablename__ = "exchanges"
+
+    digest: str = Field(sa_column=Column(String(64), primary_key=True))
+    expires_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
+
+
+class SigningKeyRow(Table, table=True):
+    """A signing key, published before `active_from`, active until the next key of its algorithm is, then retired.
+
+    A key that is removed ends the tokens that it signed. Every request looks here.
+    """
+
+    __tablename__ = "signing_keys"
+    __table_args__ = (CheckConstraint("(private_pem IS NULL) = (removed_at IS NOT NULL)", name="removed_whole"),)
+
+    kid: str = Field(sa_column=Column(String(64), primary_key=True))
+    private_pem: str | None = Field(sa_column=Column(Text))
+    created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    active_from: int = Field(sa_column=Column(BigInteger, nullable=False))
+    removed_at: int | None = Field(default=None, sa_column=Column(BigInteger))
+    alg: str = Field(sa_column=Column(String(8), nullable=False, server_default="RS256"))
+
+
+class CountRow(Table, table=True):
+    """A count for the operator's metrics: how many keys or sites have a state, and when that was counted."""
+
+    __tablename__ = "census"
+
+    name: str = Field(sa_column=Column(String(64), primary_key=True))
+    state: str = Field(sa_column=Column(String(32), primary_key=True))
+    amount: int = Field(sa_column=Column(BigInteger, nullable=False))
+    counted_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+
+
+class SweepMarkRow(Table, table=True):
+    """What the sweep of the connections remembers, such as when it last ended (`operations/notify/sweep.py`)."""
+
+    __tablename__ = "sweep_marks"
+
+    name: str = Field(sa_column=Column(String(32), primary_key=True))
+    at: int = Field(sa_column=Column(BigInteger, nullable=False))
+
+
+class CheckValueRow(Table, table=True):
+    """A value that shows whether a secret of the settings is the one of this database (`services/pepper.py`)."""
+
+    __tablename__ = "check_values"
+
+    name: str = Field(sa_column=Column(String(16), primary_key=True))
+    value: str = Field(sa_column=Column(String(64), nullable=False))
+
+
+class NotificationRow(Table, table=True):
+    """A message of the provider's change feed that was received. It is handled once."""
+
+    __tablename__ = "notifications"
+
+    message_id: str = Field(sa_column=Column(String(64), primary_key=True))
+    received_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
+
+
+class ChangedLocationRow(Table, table=True):
+    """What a notification has named, until it is read again (`operations/feed/feed.py`).
+
+    `times` counts the notifications, so that one that arrives during the reading is not lost.
+    """
+
+    __tablename__ = "changed_locations"
+    __table_args__ = (CheckConstraint("what IN ('profile', 'reviews')", name="what"),)
+
+    location_name: str = Field(sa_column=Column(String(80), primary_key=True))
+    what: str = Field(sa_column=Column(String(16), primary_key=True))
+    owner_id: int = Field(sa_column=Column(ID, nullable=False))
+    due_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
+    times: int = Field(sa_column=Column(BigInteger, nullable=False))
+
+
+class LeaseRow(Table, table=True):
+    """A lease by name and slot (`database/leases.py`): its holder, from when until when by the database's clock."""
+
+    __tablename__ = "leases"
+
+    name: str = Field(sa_column=Column(String(300), primary_key=True))
+    slot: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
+    holder: str = Field(sa_column=Column(String(32), nullable=False))
+    asked_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    until: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))

@@ -1,0 +1,1 @@
+"""Queries of housekeeping and of the operator's counts."""
