@@ -21,7 +21,7 @@ from profilesvc.storage import sync as queries
 from support.repository import ROOT
 
 SOURCE = Path(profilesvc.__file__).parent
-_PROOF = "<!-- test: tests/docs/test_tables.py::test_the_tables_of_a_page_are_those_of_the_code -->"
+_PROOF = "<!-- code -->"
 
 
 def operations() -> Iterator[Endpoint]:
