@@ -17,7 +17,7 @@ from pathlib import Path
 from sqlite3 import OperationalError
 from typing import Any
 
-from sqlalchemy import Connection, TextClause, event, text
+from sqlalchemy import Connection, event, text
 from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
@@ -275,9 +275,13 @@ class Storage:
         return False
 
     async def _has_written(self) -> bool:
+        """Store something without meaning. SQLite does not write what a row already has."""
+        small = "UPDATE alembic_version SET version_num = version_num"
+        if self.is_sqlite:
+            small = f"PRAGMA user_version = {time.time_ns() & 0xFFFF}"
         try:
             async with self.write() as session:
-                await session.execute(_small_write(self.is_sqlite))
+                await session.execute(text(small))
         except ServiceError:
             return False
         return True
@@ -331,13 +335,6 @@ class Storage:
         await self.readers.close()
         await self._writer.close()
         await dispose(self.engine)
-
-
-def _small_write(is_sqlite: bool) -> TextClause:
-    """Return a statement that stores something without meaning. SQLite does not write what a row already has."""
-    if is_sqlite:
-        return text(f"PRAGMA user_version = {time.time_ns() & 0xFFFF}")
-    return text("UPDATE alembic_version SET version_num = version_num")
 
 
 def _left(seconds: float, started_at: float) -> float:

@@ -32,7 +32,7 @@ class RemoteProvider:
         return RemoteProvider(self._transport.of_owner(owner_id), self.consent)
 
     async def quota(self) -> list[QuotaStanding]:
-        return await self._transport.quota()
+        return await self._transport.quota.standing()
 
     async def accounts(self) -> list[JsonObject]:
         """Return all accounts of the connected login."""

@@ -23,7 +23,7 @@ from profilesvc.domain.time import Clock
 from profilesvc.provider.breaker import Breakers, Unreachable
 from profilesvc.provider.consent import Consent, Endpoints
 from profilesvc.provider.oauth import TokenSource, login_error
-from profilesvc.provider.port import Login, ProviderError, QuotaStanding
+from profilesvc.provider.port import Login, ProviderError
 from profilesvc.provider.quota import Counters, Quota
 from profilesvc.provider.responses import Received, read_document, read_response
 from profilesvc.settings import ProviderSettings
@@ -117,7 +117,7 @@ class Transport:
         self._breakers = Breakers(clock, own)
         self._endpoints = Endpoints.of(settings, origin)
         self._tokens = self._token_source(None)
-        self._quota = Quota(settings, counters or Counters.in_memory(clock), get_args(Api))
+        self.quota = Quota(settings, counters or Counters.in_memory(clock), get_args(Api))
         self._owner = 0  # the operator
         self._party: Hashable = None  # of the circuit breakers; None: the location
 
@@ -136,10 +136,6 @@ class Transport:
         other = copy.copy(self)
         other._owner = owner_id
         return other
-
-    async def quota(self) -> list[QuotaStanding]:
-        """Return the quota of each API."""
-        return await self._quota.standing()
 
     def consent(self, transport: httpx.AsyncBaseTransport | None = None, authorize_url: str = "") -> Consent:
         """Return the client of the OAuth host; `authorize_url` is the consent page if browsers reach it elsewhere."""
@@ -244,14 +240,14 @@ class Transport:
     async def _count(self, request: Request, deadline: float) -> None:
         """Count a request towards the provider's limits, and wait for its turn."""
         if request.edits:
-            await self._quota.count_edit(request.edits)
+            await self.quota.count_edit(request.edits)
         await self._turn(request, deadline)
         if request.is_update:
-            await self._quota.count_update(request.api, self._owner)
+            await self.quota.count_update(request.api, self._owner)
 
     async def _turn(self, request: Request, deadline: float) -> None:
         left = deadline - asyncio.get_running_loop().time()
-        await self._quota.turn(request.api, self._owner, left * _WAIT)
+        await self.quota.turn(request.api, self._owner, left * _WAIT)
 
     async def _authorized(self, request: Request, deadline: float) -> Received:
         """Send the request with a token. Replace a rejected token once."""

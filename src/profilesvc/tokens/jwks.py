@@ -81,14 +81,15 @@ class RemoteKeys:
             ServiceError: SERVICE_UNAVAILABLE if there is no such key in the cache and the issuer cannot be read.
         """
         key = self._cached(kid, alg)
-        if (key is None or not self._is_within(FRESH_MS)) and self._may_read():
+        may_read = self._single_flight.is_running("jwks") or self._until_retry() == 0
+        if may_read and (key is None or not self._is_within(FRESH_MS)):
             await self._single_flight.run("jwks", self._reread)
             key = self._cached(kid, alg)
         if key is None and self._failed:
             raise ServiceError(
                 SERVICE_UNAVAILABLE,
                 "The identity provider's keys cannot be read right now.",
-                retry_after=self._retry_after(),
+                retry_after=max(1, -(-self._until_retry() // SECOND)),
             )
         return key
 
@@ -107,12 +108,6 @@ class RemoteKeys:
         """Return the milliseconds until the next request to the issuer may start; 0 if the clock was set back."""
         age = PAUSE_MS if self._tried_at is None else self._clock.now() - self._tried_at
         return max(0, self._pause() - age) if age >= 0 else 0
-
-    def _may_read(self) -> bool:
-        return self._single_flight.is_running("jwks") or self._until_retry() == 0
-
-    def _retry_after(self) -> int:
-        return max(1, -(-self._until_retry() // SECOND))
 
     async def _reread(self) -> None:
         try:
