@@ -96,7 +96,7 @@ class SigningKeyRow(Table, table=True):
     alg: str = Field(sa_column=Column(String(8), nullable=False, server_default="RS256"))
 
 
-class CountRow(Table, table=True):
+class CensusRow(Table, table=True):
     """A count for the operator's metrics: how many keys or sites have a state, and when that was counted."""
 
     __tablename__ = "census"
