@@ -30,7 +30,7 @@ from profilesvc.services.context import Services
 from profilesvc.services.notify.resolving import Lookups, Resolver
 from profilesvc.settings import PREFIX, Settings, SettingsError
 from profilesvc.telemetry.metrics import Metrics
-from profilesvc.telemetry.watching import Watcher, open_watcher
+from profilesvc.telemetry.observer import Observer, open_observer
 from profilesvc.tokens.id_tokens import TrustedIssuer
 from profilesvc.tokens.keys import SigningKey, generate, read_key
 from profilesvc.tokens.push_tokens import PushTokens
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from quart import Quart
     from sqlalchemy.ext.asyncio import AsyncEngine
 
-    from profilesvc.emulator.guard import Guard
+    from profilesvc.emulator.access import ControlAccess
     from profilesvc.provider.quota import Counters
 
 SIGNING_KEY_FILE = "signing_key.pem"
@@ -50,9 +50,9 @@ DEV_ISSUER_KEY_FILE = "dev_issuer_key.pem"
 
 @dataclass
 class Runtime:
-    """Clock, entropy, watcher and resolver of a service, and the emulator's app and the issuer that it has opened.
+    """Clock, entropy, observer and resolver of a service, and the emulator's app and the issuer that it has opened.
 
-    A process that serves the emulator on its own socket sets `guard`, and its URL for pushes if that is not BASE_URL.
+    A process that serves the emulator on its own socket sets `access`, and its URL for pushes if that is not BASE_URL.
     The command that replaces the pepper sets `accepts_new_pepper`.
     PostgreSQL shows `role` with the connections.
     """
@@ -60,11 +60,11 @@ class Runtime:
     clock: Clock = field(default_factory=SystemClock)
     entropy: Entropy = field(default_factory=SystemEntropy)
     emulator: Optional["Quart"] = None
-    guard: Optional["Guard"] = None
+    access: Optional["ControlAccess"] = None
     switches: dict[str, object] = field(default_factory=dict)  # of an emulator that starts with the demo data
     own_url: str = ""
     issuer: DevIssuer | None = None
-    watcher: Watcher = field(default_factory=Watcher)
+    observer: Observer = field(default_factory=Observer)
     accepts_new_pepper: bool = False
     resolver: Resolver = field(default_factory=Lookups)
     role: str = "command"
@@ -187,7 +187,7 @@ async def open_services(settings: Settings, runtime: Runtime, *, provider: bool 
     plans = open_plans(settings)
     signer, metrics = Signer(Keyring(), settings.base_url), Metrics()
     async with (
-        runtime.watcher.opened(),
+        runtime.observer.opened(),
         _open_storage(settings, runtime) as storage,
         _open_provider(settings, runtime, metrics, storage) if provider else _no_provider() as (
             client,
@@ -256,7 +256,7 @@ def open_identity(settings: Settings, runtime: Runtime) -> TrustedIssuer | None:
 @asynccontextmanager
 async def _open_storage(settings: Settings, runtime: Runtime) -> AsyncIterator[Storage]:
     urls = [postgres.named(u, runtime.role) for u in (settings.effective_database_url, settings.database_replica_url)]
-    storage = runtime.watcher.storage(urls[0], settings.database_pool_size, urls[1])
+    storage = runtime.observer.storage(urls[0], settings.database_pool_size, urls[1])
     try:
         await require_pooling(storage.engine)
         _require_supported(await (migrate.upgrade if storage.is_sqlite else migrate.current)(storage.engine))
@@ -296,7 +296,7 @@ async def _open_provider(
 
     def observe(api: str, operation: str, outcome: str, seconds: float) -> None:
         metrics.provider_request(api, operation, outcome, seconds)
-        runtime.watcher.provider_request(api, operation, outcome, seconds)
+        runtime.observer.provider_request(api, operation, outcome, seconds)
 
     async with _open_counters(settings, runtime.clock, storage, metrics) as counters:
         if settings.provider.embedded:
@@ -307,7 +307,7 @@ async def _open_provider(
                 clock=runtime.clock,
                 entropy=runtime.entropy,
                 world=load_world() | {"switches": runtime.switches},
-                guard=runtime.guard,
+                access=runtime.access,
                 observe=observe,
                 counters=counters,
             ) as opened:
@@ -372,8 +372,8 @@ def create_app(settings: Settings, runtime: Runtime | None = None) -> "Quart":
         from profilesvc.emulator import browser
 
         blueprints.append(browser.blueprint(lambda: cast("Quart", runtime.emulator)))
-    runtime.watcher, runtime.role = open_watcher(settings), "serve"
-    app = build(lambda: open_services(settings, runtime), runtime.entropy, blueprints, runtime.watcher.around)
+    runtime.observer, runtime.role = open_observer(settings), "serve"
+    app = build(lambda: open_services(settings, runtime), runtime.entropy, blueprints, runtime.observer.around)
     app.config.update(
         MAX_IN_FLIGHT=settings.max_in_flight,
         TRUSTED_HOPS=settings.trusted_hops,

@@ -9,7 +9,7 @@ from quart import Quart
 from conftest import AsService
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.time import FrozenClock
-from profilesvc.operations import counts, housekeeping, operator, publishing
+from profilesvc.operations import census, housekeeping, operator, publishing
 from profilesvc.operations.feed import readings
 from profilesvc.operations.notify import sweep
 from profilesvc.services import keys
@@ -81,7 +81,7 @@ async def test_only_background_work_and_the_operator_span_owners(
     operators = operator.list_users, operator.list_businesses
     for work in (
         housekeeping.run_round,
-        counts.count,
+        census.count,
         sweep.run_once,
         readings.run_once,
         publishing.run_once,

@@ -13,7 +13,7 @@ from conftest import START, AsService
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.time import DAY, FrozenClock
 from profilesvc.fixtures import load_world
-from profilesvc.operations import counts, generate, housekeeping, publishing
+from profilesvc.operations import census, generate, housekeeping, publishing
 from profilesvc.operations.feed import feed, readings
 from profilesvc.operations.generate import Amounts
 from profilesvc.operations.notify import sweep
@@ -142,7 +142,7 @@ async def test_background_work_reads_no_whole_table(services: Services, as_servi
         await keys.deactivate(services, site.key["client_id"], "billing_issue")
         await keys.reactivate(services, site.key["client_id"])
         await housekeeping.run_round(services)
-        await counts.count(services)
+        await census.count(services)
     assert len(seen) > 30
     assert await found(scans, seen) == {}
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from profilesvc.operations import counts
+from profilesvc.operations import census
 from profilesvc.services.context import Services
 from support.api import Site, assert_ok
 from support.kubernetes import RULES
@@ -100,7 +100,7 @@ async def test_the_rules_and_the_dashboard_use_metrics_that_exist(
     services.metrics.limit_reached("in-flight")
     services.metrics.quota_event("posts", "refused")
     services.metrics.delivery("webhook", "delivered")
-    await counts.count(services)
+    await census.count(services)
     exposed: dict[str, set[str]] = {"up": set()}
     for family in text_string_to_metric_families((await http.get("/metrics")).text):
         for sample in family.samples:

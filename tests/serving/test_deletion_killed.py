@@ -30,12 +30,12 @@ async def _left(settings: Settings) -> tuple[int, int, bool]:
     """The rows that the killed command left, those after two rounds, and whether the deletion is finished."""
     async with open_services(settings, Runtime(clock := ShiftedClock()), provider=False) as services:
         async with services.storage.read() as session:
-            before = sum((await deletions.counts(session, 1)).values())
+            before = sum((await deletions.rows_by_table(session, 1)).values())
         clock.advance(days=2)  # the last message waits for a day at most
         for _ in range(2):
             await deletion.run_once(services)
         async with services.storage.read() as session:
-            after, done = sum((await deletions.counts(session, 1)).values()), await deletions.find(session, 1)
+            after, done = sum((await deletions.rows_by_table(session, 1)).values()), await deletions.find(session, 1)
         return before, after, done is not None and done.finished_at is not None
 
 

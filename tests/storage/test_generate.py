@@ -15,7 +15,7 @@ from profilesvc.operations import generate
 from profilesvc.operations.generate import DOMAIN, Amounts, AtProvider
 from profilesvc.services import access, tokens
 from profilesvc.services.context import Caller, Services
-from profilesvc.services.feed import checking
+from profilesvc.services.feed import profiles
 from profilesvc.services.insight import overview
 from profilesvc.storage.tables import metadata, secrets, users
 from support.api import ALICE, assert_ok
@@ -102,7 +102,7 @@ async def test_generated_sites_sync_and_post_at_the_emulator(app: Quart, service
     drifted = [site for site in await overview.sites(services, caller) if site.drift]
     for site in drifted:  # the provider has the same differences as the rows
         place = await access.require_location(services, caller, f"locations/{site.id}")
-        await checking.profile(services, place)
+        await profiles.refresh(services, place)
     again = [site for site in await overview.sites(services, caller) if site.drift]
     assert [(site.id, site.drift) for site in again] == [(site.id, site.drift) for site in drifted] != []
     user = await as_user(owner.email)

@@ -13,7 +13,7 @@ import typer
 
 from profilesvc.cli._process.listening import Port, announce, bound, print_once, publish, url_of, with_base_url
 from profilesvc.cli._process.stopping import until_stopped
-from profilesvc.cli.emulator import control_line, new_guard
+from profilesvc.cli.emulator import control_line, new_access
 from profilesvc.cli.opening import write_private
 from profilesvc.cli.show import utc
 from profilesvc.contract.json import JsonObject
@@ -73,9 +73,9 @@ def demo(port: Port = 8000) -> None:
         )
         notes: list[str] = []
         if provider is not None:
-            runtime.guard = new_guard(settings, HOST)
+            runtime.access = new_access(settings, HOST)
             notes.append(f"provider       {url_of(HOST, provider)} (the emulator; its controls are under /__emulator/)")
-            notes.append(control_line(settings, runtime.guard))
+            notes.append(control_line(settings, runtime.access))
             notes.append("change feed    the emulator pushes its changes, and the dashboard shows them within a minute")
         app, announced = create_app(settings, runtime), announce(HOST, listener)
 

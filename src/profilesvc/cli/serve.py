@@ -56,11 +56,11 @@ def _check(settings: Settings, workers: int) -> None:
         SettingsError: The number of workers, or a package that is missing.
     """
     from profilesvc.bootstrap import workers_problem, workers_warning
-    from profilesvc.telemetry.watching import open_watcher
+    from profilesvc.telemetry.observer import open_observer
 
     if problem := workers_problem(settings, workers):
         raise SettingsError(problem)
-    open_watcher(settings)
+    open_observer(settings)
     if warning := workers_warning(settings, workers):
         log.warning(warning)
 

@@ -160,12 +160,12 @@ class Storage:
         self._writers = self.engine.execution_options(sqlite_begin="IMMEDIATE")
         self._write_lock = asyncio.Lock()
 
-    def read(self, *, may_be_old: bool = False) -> "Reading":
+    def read(self, *, may_be_old: bool = False) -> "Read":
         """Start a unit of statements that change nothing; each sees what is committed when it runs.
 
         With `may_be_old` they run on the replica, if there is one, and see what was committed some seconds ago.
         """
-        return Reading(self, self.replica if may_be_old else None)
+        return Read(self, self.replica if may_be_old else None)
 
     def for_another_loop(self) -> "Storage":
         """Return a storage with a connection of its own, for the event loop of another thread."""
@@ -343,8 +343,8 @@ def _left(seconds: float, started_at: float) -> float:
     return BUSY_SECONDS if took < LAST_SECONDS else max(LAST_SECONDS, seconds - took)
 
 
-class Reading:
-    """A unit of reading. It is a class because a context manager made of a generator costs as much as a query."""
+class Read:
+    """A unit of reads. It is a class because a context manager made of a generator costs as much as a query."""
 
     def __init__(self, storage: Storage, replica: Replica | None = None) -> None:
         self._storage, self._replica = storage, replica

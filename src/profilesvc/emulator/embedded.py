@@ -10,10 +10,10 @@ from quart.testing.app import TestApp
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.entropy import Entropy
 from profilesvc.domain.time import Clock
+from profilesvc.emulator.access import ControlAccess
 from profilesvc.emulator.app import create_emulator
 from profilesvc.emulator.browser import PATH
 from profilesvc.emulator.consent import AUTHORIZE
-from profilesvc.emulator.guard import Guard
 from profilesvc.emulator.notifications import CERTS
 from profilesvc.emulator.seeding import add, fill
 from profilesvc.emulator.store import Store
@@ -55,15 +55,15 @@ async def open_emulator(
     clock: Clock,
     entropy: Entropy,
     world: JsonObject | None,
-    guard: Guard | None = None,
+    access: ControlAccess | None = None,
     observe: Observe = unobserved,
     counters: Counters | None = None,
 ) -> AsyncIterator[tuple[Provider, Quart]]:
     """Open the emulator and a client of it. The app's lifespan is already running, so serve the app without one.
 
-    The emulator stores its data in DATA_DIR and starts with the demo data `world`. To serve it, pass a `guard`.
+    The emulator stores its data in DATA_DIR and starts with the demo data `world`. To serve it, pass an `access`.
     """
-    app = create_emulator(settings.data_dir / EMULATOR_FILE, clock=clock, entropy=entropy, world=world, guard=guard)
+    app = create_emulator(settings.data_dir / EMULATOR_FILE, clock=clock, entropy=entropy, world=world, access=access)
     async with TestApp(app, _PATIENCE_SECONDS, _PATIENCE_SECONDS):
         transport = transport_of(app)
         client = httpx.AsyncClient(transport=transport, trust_env=False)

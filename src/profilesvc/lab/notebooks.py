@@ -56,7 +56,7 @@ def _embedded_only() -> Iterator[None]:
         os.environ.update(removed)
 
 
-def connection_options() -> dict[str, str]:
+def kernel_options() -> dict[str, str]:
     """Return the options of a kernel's manager for a connection by sockets in the temporary folder.
 
     By default a kernel gets numbers of TCP ports that are free when it starts. If another process is faster, it hangs.
@@ -72,7 +72,7 @@ def kernel_for(notebook: NotebookNode, folder: Path, timeout: int = CELL_TIMEOUT
             cell.update(outputs=[], execution_count=None)
     resources = {"metadata": {"path": str(folder)}}
     client = NotebookClient(notebook, timeout=timeout, kernel_name="python3", record_timing=False, resources=resources)
-    client.config.KernelManager.update(connection_options())
+    client.config.KernelManager.update(kernel_options())
     return client
 
 

@@ -12,7 +12,7 @@ from profilesvc.domain.plans import load_catalogue
 from profilesvc.domain.time import iso
 from profilesvc.lab.embedded import Embedded
 from profilesvc.lab.views.cards import part_of
-from profilesvc.operations import counts, operator
+from profilesvc.operations import census, operator
 from profilesvc.operations.notify import sweep
 from profilesvc.services import holds, keys, locations
 from profilesvc.services.context import Services
@@ -132,7 +132,7 @@ class OperatorControl:
 
     def count(self) -> None:
         """Count keys, connections and posts for `/metrics`, as the service does every minute."""
-        self._run(lambda services: counts.count(services))
+        self._run(lambda services: census.count(services))
 
     def deliver(self) -> int:
         """Deliver the events that are due, as the service does at once. Return how many deliveries were tried."""

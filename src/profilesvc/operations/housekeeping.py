@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 from profilesvc.domain.heartbeats import HISTORY, OFFLINE_AFTER
 from profilesvc.domain.time import DAY, HOUR, month_start
-from profilesvc.operations import counts, publishing
+from profilesvc.operations import census, publishing
 from profilesvc.operations.feed import feed, readings
 from profilesvc.operations.notify import sweep
 from profilesvc.services import audit, events, idempotency, rounds
@@ -90,7 +90,7 @@ async def in_background(services: Services) -> AsyncIterator[None]:
     """Run rounds as long as the block runs, and finish the current ones."""
     works: dict[rounds.Work, rounds.Pauses] = {
         run_round: PAUSES,
-        counts.renew: COUNTS_PAUSES,
+        census.renew: COUNTS_PAUSES,
         sweep.run_once: sweep.PAUSES,
         readings.run_once: readings.PAUSES,
         feed.run_once: feed.PAUSES,

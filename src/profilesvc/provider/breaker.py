@@ -35,8 +35,8 @@ class Breaker:
         self._failed: set[Hashable] = set()
 
     @contextmanager
-    def guard(self, party: Hashable) -> Iterator[None]:
-        """Guard one operation of a party.
+    def calling(self, party: Hashable) -> Iterator[None]:
+        """Run one operation of a party.
 
         Raises:
             ProviderError: The breaker is open.
@@ -94,8 +94,8 @@ class Breakers:
         self._narrow: dict[tuple[str, Hashable], Breaker] = {}  # the least recently used first
 
     @contextmanager
-    def guard(self, api: str, party: Hashable) -> Iterator[None]:
-        """Guard one operation.
+    def calling(self, api: str, party: Hashable) -> Iterator[None]:
+        """Run one operation.
 
         Raises:
             ProviderError: A breaker is open.
@@ -105,5 +105,5 @@ class Breakers:
         while len(self._narrow) >= _KEPT:
             del self._narrow[next(iter(self._narrow))]
         self._narrow[slot] = narrow
-        with self._wide[api].guard(party), narrow.guard(party):
+        with self._wide[api].calling(party), narrow.calling(party):
             yield

@@ -187,7 +187,7 @@ class Transport:
     async def _operation(self, request: Request) -> AsyncIterator[_Operation]:
         """Yield the state of a call. Many pages that come one after the other are no outage, even if time runs out."""
         seconds, operation = self._settings.timeout_seconds, _Operation()
-        with self._breakers.guard(request.api, self._party or request.location):
+        with self._breakers.calling(request.api, self._party or request.location):
             try:
                 async with asyncio.timeout(seconds * request.share) as scope:
                     operation.deadline = scope.when() or 0
@@ -209,13 +209,13 @@ class Transport:
             reraise=True,
         )
         try:
-            return await retrying(self._attempt, request, deadline)
+            return await retrying(self._send_once, request, deadline)
         except ProviderError as error:
             if error.not_found and request.method == "DELETE" and retrying.statistics["attempt_number"] > 1:
                 return {}  # an earlier attempt succeeded, and its response was lost
             raise
 
-    async def _attempt(self, request: Request, deadline: float) -> JsonObject:
+    async def _send_once(self, request: Request, deadline: float) -> JsonObject:
         await self._count(request, deadline)
         started, outcome = time.monotonic(), "unreachable"
         try:

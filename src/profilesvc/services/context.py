@@ -123,9 +123,9 @@ class Services:
         """Encrypts the refresh tokens of owners' logins at the provider."""
         return Vault(self.settings.tokens.key_passphrase.get_secret_value())
 
-    def watched(self, in_flight: Callable[[], int]) -> AbstractAsyncContextManager[None]:
+    def sampled(self, in_flight: Callable[[], int]) -> AbstractAsyncContextManager[None]:
         """Open a block in which the metrics show how busy this process is."""
-        return self.metrics.watching(lambda: Load(in_flight(), self.storage.pools()))
+        return self.metrics.sampling(lambda: Load(in_flight(), self.storage.pools()))
 
     def rejected_by_database(self, error: ServiceError) -> bool:
         """Return whether the database rejected a request, and count it for the log."""

@@ -26,7 +26,7 @@ from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Prefetch, Services, deactivated
 from profilesvc.services.tokens import verify_secret
 from profilesvc.storage import heartbeats, keys, locations, users
-from profilesvc.storage.heartbeats import Beat, Watched
+from profilesvc.storage.heartbeats import Beat, KeyStatus
 from profilesvc.storage.insight.overview import KeyRow
 from profilesvc.storage.keys import KeyState, has_ended
 
@@ -69,7 +69,7 @@ async def status(
         if caller.prefetched:
             key = heartbeats.from_row(caller.prefetched)
         else:
-            key = await heartbeats.watched(session, client_id, caller.owner_id)
+            key = await heartbeats.status(session, client_id, caller.owner_id)
         if key is None or has_ended(key.revoked_at, key.expires_at, now):
             raise missing("API key")
         spans = await heartbeats.spans(session, caller.owner_id, key.id, now - rules.HISTORY) if history else []
@@ -80,18 +80,18 @@ async def status(
     return ConnectionStatusWithHistory.model_validate({**fields, "history": periods})
 
 
-def status_of(key: Watched, now: int) -> ConnectionStatus:
+def status_of(key: KeyStatus, now: int) -> ConnectionStatus:
     """Return the status of a key that has not ended, as the API and the events show it."""
     return ConnectionStatus.model_validate(_fields(key, now))
 
 
-def is_mismatch(key: Watched, now: int) -> bool:
+def is_mismatch(key: KeyStatus, now: int) -> bool:
     """Return whether a second site seems to use the credentials."""
     sites, allowed = (key.site_host, key.other_site_host), keys.domains_of(key.allowed_domains)
     return rules.site_mismatch(sites, key.other_site_host_at, allowed, now)
 
 
-def reason_of(key: Watched | KeyRow, *, is_held: bool, mismatch: bool, now: int) -> Reason:
+def reason_of(key: KeyStatus | KeyRow, *, is_held: bool, mismatch: bool, now: int) -> Reason:
     """Return why a key's site is not connected as expected, by all that is stored."""
     known = Known(
         created_at=key.created_at,
@@ -106,7 +106,7 @@ def reason_of(key: Watched | KeyRow, *, is_held: bool, mismatch: bool, now: int)
     return reason(known, now)
 
 
-def _fields(key: Watched, now: int) -> JsonObject:
+def _fields(key: KeyStatus, now: int) -> JsonObject:
     mismatch, last_seen = is_mismatch(key, now), key.last_heartbeat_at
     found = reason_of(key, is_held=key.is_held, mismatch=mismatch, now=now)
     return {

@@ -30,7 +30,7 @@ from profilesvc.services.provider_errors import provider_failure, raising_provid
 from profilesvc.services.provider_logins import provider_at, require_kept
 from profilesvc.storage import posts
 from profilesvc.storage.events import NewEvent
-from profilesvc.storage.posts import CacheAge, Position, Reading, StoredPost
+from profilesvc.storage.posts import CacheAge, CacheChanges, Position, StoredPost
 
 _CREATED = 201
 _PROCESSING_MAX_AGE = 5 * SECOND
@@ -307,13 +307,13 @@ async def _read(services: Services, location: AllowedLocation) -> None:
             raise _NotCachedError(list(current.values())) from (error.__cause__ or error)
 
 
-def _events(location: AllowedLocation, before: dict[str, str], reading: Reading) -> Iterator[NewEvent]:
+def _events(location: AllowedLocation, before: dict[str, str], changes: CacheChanges) -> Iterator[NewEvent]:
     """Return what a reading shows: posts that the provider published, rejected or deleted since they were cached."""
-    for post in reading.changed:
+    for post in changes.changed:
         kind = _KINDS.get(post.state)
         if kind is not None and orjson.loads(before[post.post_id]).get("state") != post.state:
             yield event(kind, location, post.document)
-    for document in reading.gone:
+    for document in changes.gone:
         yield event("post.deleted_at_provider", location, document)
 
 

@@ -27,7 +27,7 @@ from profilesvc.storage.tables import OWNER, connections, contacts, holds, keys,
 from profilesvc.storage.tables.insight import request_log
 
 
-class Watched(NamedTuple):
+class KeyStatus(NamedTuple):
     """A key as its owner sees it: when it ended, whether it has a hold, and its last heartbeat."""
 
     id: int
@@ -75,9 +75,9 @@ def reasons(owner: ColumnElement[int]) -> tuple[ColumnElement[int | None] | Colu
 
 _WATCHED = Prepared(
     select(
-        *(keys.c[name] for name in Watched._fields[:5]),
+        *(keys.c[name] for name in KeyStatus._fields[:5]),
         exists().where(holds.c.owner_id == OWNER, holds.c.key_id == keys.c.id),
-        *(connections.c[name] for name in Watched._fields[6:13]),
+        *(connections.c[name] for name in KeyStatus._fields[6:13]),
         *reasons(OWNER),
     )
     .select_from(keys.outerjoin(connections))
@@ -86,19 +86,19 @@ _WATCHED = Prepared(
 
 
 def prefetch(client_id: str) -> Prefetch:
-    """Return the prefetch of `watched` for the user who is calling; `from_row` reads it."""
+    """Return the prefetch of `status` for the user who is calling; `from_row` reads it."""
     return Prefetch(_WATCHED, {"client_id": client_id})
 
 
-async def watched(session: Executor, client_id: str, owner_id: int) -> Watched | None:
+async def status(session: Executor, client_id: str, owner_id: int) -> KeyStatus | None:
     """Return a key of a user and its last heartbeat, in one statement."""
     rows = await fetch(session, _WATCHED, client_id=client_id, owner_id=owner_id)
     return from_row(rows[0]) if rows else None
 
 
-def from_row(columns: Row) -> Watched | None:
+def from_row(columns: Row) -> KeyStatus | None:
     """Build the result from a row."""
-    return None if columns[0] is None else Watched._make(columns)
+    return None if columns[0] is None else KeyStatus._make(columns)
 
 
 class Beat(NamedTuple):

@@ -9,7 +9,7 @@ from profilesvc.database.statements import Executor, insert_into
 from profilesvc.storage.tables import idempotency
 
 
-class Attempt(NamedTuple):
+class StoredClaim(NamedTuple):
     """An idempotency key: which attempt holds it, until when, and the response.
 
     Until the status is stored, `answer` is the note of an attempt for the next one.
@@ -44,14 +44,14 @@ async def insert_first(
     return returned.first() is not None
 
 
-async def find(session: Executor, owner_id: int, scope: str) -> Attempt | None:
+async def find(session: Executor, owner_id: int, scope: str) -> StoredClaim | None:
     """Return the latest attempt with a key."""
-    query = select(*(idempotency.c[name] for name in Attempt._fields)).where(_is(owner_id, scope))
+    query = select(*(idempotency.c[name] for name in StoredClaim._fields)).where(_is(owner_id, scope))
     row = (await session.execute(query)).one_or_none()
-    return None if row is None else Attempt._make(row)
+    return None if row is None else StoredClaim._make(row)
 
 
-async def take_over(session: AsyncSession, owner_id: int, scope: str, fence: int, successor: Attempt) -> bool:
+async def take_over(session: AsyncSession, owner_id: int, scope: str, fence: int, successor: StoredClaim) -> bool:
     """Replace the attempt with that fence; return False if another request was first."""
     statement = (
         update(idempotency)
@@ -86,10 +86,10 @@ async def finish(session: AsyncSession, owner_id: int, scope: str, fence: int, s
 ANY_FINGERPRINT = ""  # the fingerprint of an attempt that may be followed by a corrected request
 
 
-async def end_lease(
+async def end_claim(
     session: AsyncSession, owner_id: int, scope: str, fence: int, now: int, can_be_corrected: bool = False
 ) -> None:
-    """End the lease but keep the attempt: its effect is unknown, and the next attempt must take that into account."""
+    """End the claim but keep the attempt: its effect is unknown, and the next attempt must take that into account."""
     values = {"lease_until": now} | ({"fingerprint": ANY_FINGERPRINT} if can_be_corrected else {})
     await session.execute(update(idempotency).where(_running(owner_id, scope, fence)).values(**values))
 

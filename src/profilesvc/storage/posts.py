@@ -181,7 +181,7 @@ async def documents(session: Executor, owner_id: int, location: str) -> dict[str
     return {row.post_id: row.document for row in await session.execute(query)}
 
 
-class Reading(NamedTuple):
+class CacheChanges(NamedTuple):
     """What a reading shows of posts that were cached before: those whose state changed, and those that are gone."""
 
     changed: list[StoredPost]
@@ -201,7 +201,7 @@ async def replace(
     before: dict[str, str],
     current: dict[str, StoredPost],
     now: int,
-) -> Reading:
+) -> CacheChanges:
     """Replace the cache by what the provider listed from `now` on.
 
     `before` is what was cached when that reading started. A post that was created, changed or deleted through the
@@ -228,7 +228,7 @@ async def replace(
             values = {**post._asdict(), "read_at": now}
             updated = update(posts).where(*_UNCHANGED).values(values).returning(posts.c.post_id)
             changed += [post for _ in await session.execute(updated, row)]
-    return Reading(changed, gone)
+    return CacheChanges(changed, gone)
 
 
 async def read_before(session: Executor, owner_id: int, location: str, instant: int) -> set[str]:

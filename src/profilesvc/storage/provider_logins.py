@@ -87,7 +87,7 @@ async def replace_token(session: AsyncSession, row: ProviderLogin, encrypted: st
     await session.execute(update(provider_connections).where(is_same).values(refresh_token=encrypted))
 
 
-async def counts(session: Executor, owner_id: int) -> dict[int, int]:
+async def locations_by_login(session: Executor, owner_id: int) -> dict[int, int]:
     """Return how many imported locations each connection of an owner reaches."""
     is_imported = (locations.c.owner_id == owner_id, locations.c.connection_id.is_not(None), is_kept())
     query = select(locations.c.connection_id, func.count().label("amount")).where(*is_imported)

@@ -1,4 +1,4 @@
-"""Queries on syncs: the history, and the lease of a location."""
+"""Queries on syncs: the history, and the lock of a location."""
 
 from typing import NamedTuple
 
@@ -38,12 +38,12 @@ async def history(session: Executor, owner_id: int, location: str, offset: int, 
     return [SyncRow._make(row) for row in await session.execute(query)]
 
 
-async def take_lease(
+async def take_lock(
     session: AsyncSession, owner_id: int, location: str, holder: str, now: int, until: int
 ) -> LocationState | None:
-    """Take the lease of a location and return its row.
+    """Take the lock of a location and return its row.
 
-    Return None, and change nothing, while another sync holds the lease, and if the location is disconnected.
+    Return None, and change nothing, while another sync holds the lock, and if the location is disconnected.
     """
     is_free = or_(locations.c.sync_lease.is_(None), locations.c.sync_lease_until <= now)
     statement = (
@@ -56,11 +56,11 @@ async def take_lease(
     return None if row is None else LocationState._make(row)
 
 
-async def end_lease(session: AsyncSession, owner_id: int, location: str, holder: str, **values: object) -> bool:
-    """Set columns of a location and end its lease.
+async def end_lock(session: AsyncSession, owner_id: int, location: str, holder: str, **values: object) -> bool:
+    """Set columns of a location and end its lock.
 
-    Return False, and change nothing, if the holder has lost the lease: the location was disconnected, even if it is
-    connected again, or another sync has taken the lease over.
+    Return False, and change nothing, if the holder has lost the lock: the location was disconnected, even if it is
+    connected again, or another sync has taken the lock over.
     """
     is_held = is_location(owner_id, location), is_kept(), locations.c.sync_lease == holder
     statement = update(locations).where(*is_held).values(sync_lease=None, sync_lease_until=None, **values)

@@ -126,7 +126,7 @@ class Metrics:
         self._events += 1
 
     @contextlib.asynccontextmanager
-    async def watching(self, look: Callable[[], Load]) -> AsyncIterator[None]:
+    async def sampling(self, look: Callable[[], Load]) -> AsyncIterator[None]:
         """Read the gauges from `look` while the block runs.
 
         One process reads them when it is scraped. Of several processes only one is scraped, so each of them writes its

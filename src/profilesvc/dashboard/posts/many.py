@@ -14,7 +14,7 @@ from profilesvc.domain.errors import ServiceError, invalid, invalid_many, proble
 from profilesvc.domain.posts import check_create
 from profilesvc.services.drafts import photos as stored_photos
 from profilesvc.services.drafts import several
-from profilesvc.services.drafts.several import Kept, Outcome
+from profilesvc.services.drafts.several import Kept, SiteResult
 from profilesvc.services.idempotency import unsettled
 from profilesvc.services.insight import overview
 from profilesvc.services.insight.overview import SiteView
@@ -71,7 +71,7 @@ async def _done(
     visit: Visit,
     form: "MultiDict[str, str]",
     chosen: list[SiteView],
-    outcomes: list[Outcome],
+    outcomes: list[SiteResult],
     unsure: Collection[str] = (),
 ) -> Response:
     """Return what happened at each site; `unsure` names those where the post may exist."""

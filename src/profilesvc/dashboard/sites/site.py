@@ -14,8 +14,8 @@ from profilesvc.dashboard.visits import Visit, form_key, view
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.heartbeats import HISTORY
 from profilesvc.domain.posts import can_have_posts
-from profilesvc.domain.readings import reading
 from profilesvc.domain.time import parse_iso
+from profilesvc.domain.verdicts import verdicts
 from profilesvc.services import comparison, events, heartbeats, locations, sync
 from profilesvc.services.context import AllowedLocation
 from profilesvc.services.insight import overview
@@ -126,7 +126,7 @@ async def show_page(
         events=newest,
         older=older,
         names=await _names(visit),
-        readings=reading(compared) if compared else [],
+        readings=verdicts(compared) if compared else [],
         edits={one.field: one.editStatus for one in compared.differences} if compared else {},
         changes=changed,
         failure=failure,

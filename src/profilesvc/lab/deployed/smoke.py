@@ -1,7 +1,7 @@
 """`make smoke`: try the notebooks on a deployed service and undo their changes.
 
-Kernels only record their changes (guard.py). This process undoes them after each notebook, and at its start those of an
-earlier run that was killed.
+Kernels only record their changes (safeguard.py). This process undoes them after each notebook, and at its start those
+of an earlier run that was killed.
 """
 
 import logging

@@ -5,7 +5,7 @@ time of the calls of the round before it has passed. However many notifications 
 """
 
 from profilesvc.domain.time import MINUTE
-from profilesvc.operations.feed.attempts import attempt, read, within
+from profilesvc.operations.feed.reads import read, run_read, within
 from profilesvc.services.context import Services
 from profilesvc.services.rounds import run_alone
 from profilesvc.storage import feed, users
@@ -57,7 +57,7 @@ async def _due(services: Services, now: int, limit: int) -> list[Changed]:
 async def _read(services: Services, changed: Changed) -> tuple[int, bool]:
     """Read what has changed; return how many calls that took, and whether the provider failed."""
     place = f"{changed.what} of {changed.location_name}"
-    calls, failed = await attempt("feed", place, _calls(services, changed))
+    calls, failed = await run_read("feed", place, _calls(services, changed))
     services.storage.renew()
     async with services.storage.write() as session:
         if failed:

@@ -7,7 +7,7 @@ All processes together read once a minute, the locations that were not read for 
 import heapq
 
 from profilesvc.domain.time import MINUTE, SECOND
-from profilesvc.operations.feed import attempts, checks
+from profilesvc.operations.feed import reads, refresh
 from profilesvc.services.context import Services
 from profilesvc.services.rounds import run_alone
 from profilesvc.storage.notify import watches
@@ -49,20 +49,20 @@ async def _round(services: Services) -> None:
     budget = provider.readings_per_minute
     before = services.clock.now() - provider.reading_interval_minutes * MINUTE
     due = await _due(services, before, budget)
-    left = budget - await checks.run(services, max(budget // 3, budget - len(due)))
+    left = budget - await refresh.run(services, max(budget // 3, budget - len(due)))
 
     async def read(found: Due, _left: int) -> tuple[int, bool]:
         at = services.clock.now()
         place = f"{found.what} of {found.location_name}"
-        work = attempts.read(services, found.owner_id, found.plan, found.location_name, found.what)
-        calls, has_failed = await attempts.attempt("readings", place, work)
+        work = reads.read(services, found.owner_id, found.plan, found.location_name, found.what)
+        calls, has_failed = await reads.run_read("readings", place, work)
         services.storage.renew()
         async with services.storage.write() as session:
             done = before + RETRY if has_failed else at
-            await readings.attempted(session, found.owner_id, found.location_name, found.what, done)
+            await readings.note_read(session, found.owner_id, found.location_name, found.what, done)
         return calls, has_failed
 
-    await attempts.within(services, left, due, read)
+    await reads.within(services, left, due, read)
 
 
 async def _due(services: Services, before: int, limit: int) -> list[Due]:

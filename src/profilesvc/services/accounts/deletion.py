@@ -42,7 +42,7 @@ async def plan(services: Services, caller: Caller, token: str) -> Plan:
     """Return what the deletion of the caller's account would delete; `token` is that of the caller's session."""
     email, is_fresh = await _signed_in(services, caller, token)
     async with services.storage.read() as session:
-        rows = await deletions.counts(session, caller.owner_id)
+        rows = await deletions.rows_by_table(session, caller.owner_id)
     return Plan(email, rows, is_fresh)
 
 
@@ -106,7 +106,7 @@ async def delete_user(services: Services, email: str, *, dry_run: bool = False) 
             if past is None:
                 raise
             raise ServiceError(NOT_FOUND, f"The account of {email} was deleted on {iso(past.requested_at)}.") from None
-        rows = await deletions.counts(session, user.id)
+        rows = await deletions.rows_by_table(session, user.id)
     if dry_run:
         return Deleted(user.email, rows, None)
     await request(services, user.id)
@@ -181,7 +181,7 @@ async def _finish(services: Services, deletion: Deletion) -> None:
     if not await services.storage.empty_log():  # Litestream always reads it, so the deletion must not wait
         log.warning("account %d: a reader needs the log of the database, which later writes overwrite", owner_id)
     async with services.storage.write() as session:
-        if any((await deletions.counts(session, owner_id)).values()):
+        if any((await deletions.rows_by_table(session, owner_id)).values()):
             return
         await deletions.finish(session, owner_id, now)
         await audit.record(services, session, "user.deleted", owner_id)

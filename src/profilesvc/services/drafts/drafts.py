@@ -18,7 +18,7 @@ from profilesvc.services import posts
 from profilesvc.services.access import missing, require_location, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.drafts import photos
-from profilesvc.services.idempotency import Claim, IdempotencyKey, lease, run_once, unsettled
+from profilesvc.services.idempotency import Claim, IdempotencyKey, claim_period, run_once, unsettled
 from profilesvc.storage import posts as cached
 from profilesvc.storage.drafts import drafts
 from profilesvc.storage.drafts.drafts import Draft as Draft
@@ -250,7 +250,7 @@ async def publish(services: Services, due: DueDraft) -> None:
     """
     now = services.clock.now()
     async with services.storage.write() as session:
-        draft = await drafts.claim(session, due.owner_id, due.id, now, now + lease(services) + _LONGER)
+        draft = await drafts.claim(session, due.owner_id, due.id, now, now + claim_period(services) + _LONGER)
     if draft is None:
         return
     started_at = draft.started_at or now

@@ -1,7 +1,7 @@
 """The provider's own changes of a profile: read them, accept them, reject them.
 
 Accepting patches the profile with the provider's values, rejecting with the owner's last ones. Each is one patch with
-exactly the mask of the request, under the lease that syncs of the location also take.
+exactly the mask of the request, under the lock that syncs of the location also take.
 """
 
 import json
@@ -70,20 +70,20 @@ async def settle(
         ServiceError: VALIDATION_ERROR, PLAN_RESTRICTION, RATE_LIMITED, CONFLICT, LOCATION_NOT_VERIFIED, SYNC_DISABLED,
             PROVIDER_API_ERROR, in this order; VALIDATION_ERROR also if the provider has not changed a field.
     """
-    decision, lease = request[0], sync.Lease(services, location)
+    decision, lock = request[0], sync.SyncLock(services, location)
     mask = updates.checked(request[1])
 
     async def settle_once(claim: Claim | None) -> Rendered:
         _require_plan(location, mask)
         await services.limiter.count("syncs-per-location", location.name)
-        row = sync.require_syncable(await lease.wait())
+        row = sync.require_syncable(await lock.wait())
         with raising_provider_failure():
             is_repeated = claim is not None and claim.fence > 1
             settlement = await _patch(services, location, decision, mask, is_repeated=is_repeated)
-        return await _finish(services, row, settlement, lease, claim)
+        return await _finish(services, row, settlement, lock, claim)
 
     target = (f"google-updated/{decision}", location)
-    return await idempotency.run_once(services, caller, target, key, settle_once, lease)
+    return await idempotency.run_once(services, caller, target, key, settle_once, lock)
 
 
 def _require_plan(location: AllowedLocation, mask: list[str]) -> None:
@@ -116,9 +116,9 @@ async def _patch(
 
 
 async def _finish(
-    services: Services, row: LocationState, settled: _Settlement, lease: sync.Lease, claim: Claim | None
+    services: Services, row: LocationState, settled: _Settlement, lock: sync.SyncLock, claim: Claim | None
 ) -> Rendered:
-    """Store the result, end the lease and store the response for the idempotency key, in one transaction."""
+    """Store the result, end the lock and store the response for the idempotency key, in one transaction."""
     now, mask = services.clock.now(), settled.mask
     entry = SyncRow(
         new_sync_id(now, services.entropy),
@@ -131,7 +131,7 @@ async def _finish(
     data = result.model_dump_json().encode()
     profile = {"profile": json.dumps(settled.after), "title": title_of(settled.after), "profile_read_at": now}
     desired = _desired(row, settled) if settled.decision == "accept" else {}
-    async with lease.finishing(claim, entry, data, profile | desired) as session:
+    async with lock.finishing(claim, entry, data, profile | desired) as session:
         sync.publish(services, session, row, entry, mask)
         event = _EVENTS[settled.decision]
         await audit.record(services, session, event, row.owner_id, location_id=row.name, fields=mask)

@@ -50,7 +50,7 @@ async def list_all(services: Services, caller: Caller) -> ProviderConnectionList
     """Return the logins that the caller has connected."""
     async with services.storage.read() as session:
         rows = await table.listing(session, caller.owner_id)
-        counts = await table.counts(session, caller.owner_id)
+        counts = await table.locations_by_login(session, caller.owner_id)
     return ProviderConnectionList(connections=[_entry(services, row, counts.get(row.id, 0)) for row in rows])
 
 
@@ -82,7 +82,7 @@ async def own(services: Services, caller: Caller, connection_id: str) -> tuple[P
         row = await table.find(session, caller.owner_id, number_of(connection_id))
         if row is None or row.state == "disconnected":
             raise missing("connection")
-        return row, (await table.counts(session, caller.owner_id)).get(row.id, 0)
+        return row, (await table.locations_by_login(session, caller.owner_id)).get(row.id, 0)
 
 
 async def summary(services: Services, caller: Caller, connection_id: str) -> ProviderConnectionEntry:

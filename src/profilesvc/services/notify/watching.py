@@ -9,7 +9,7 @@ from profilesvc.services import events, key_events
 from profilesvc.services.context import Services
 from profilesvc.services.heartbeats import is_mismatch, status_of
 from profilesvc.storage import heartbeats
-from profilesvc.storage.heartbeats import Watched
+from profilesvc.storage.heartbeats import KeyStatus
 from profilesvc.storage.notify import watches
 from profilesvc.storage.notify.watches import Stale
 
@@ -37,7 +37,7 @@ async def update(services: Services, session: AsyncSession, key: Stale, now: int
     Every change is conditional, so that two processes publish it once. Without `may_alarm` only good news is
     published: the site is online.
     """
-    current = await heartbeats.watched(session, key.client_id, key.owner_id)
+    current = await heartbeats.status(session, key.client_id, key.owner_id)
     if current is None or current.revoked_at is not None:
         return
     state = state_of(key, current.last_heartbeat_at, now)
@@ -55,7 +55,7 @@ async def update(services: Services, session: AsyncSession, key: Stale, now: int
 
 
 def _publish(
-    services: Services, session: AsyncSession, kind: EventType, key: Stale, current: Watched, now: int
+    services: Services, session: AsyncSession, kind: EventType, key: Stale, current: KeyStatus, now: int
 ) -> None:
     connection = status_of(current, now)
     data = ConnectionChanged(client_id=key.client_id, location_id=key.location_name, connection=connection)

@@ -153,7 +153,7 @@ async def finish(session: AsyncSession, owner_id: int, now: int) -> None:
     await session.execute(update(deletions).where(deletions.c.owner_id == owner_id).values(finished_at=now))
 
 
-async def counts(session: Executor, owner_id: int) -> dict[str, int]:
+async def rows_by_table(session: Executor, owner_id: int) -> dict[str, int]:
     """Return how many rows of an owner each table has that is deleted from, in the order of their names.
 
     One statement reads them, because a slow database would spend the time of a request on a statement for each.

@@ -168,7 +168,7 @@ def total(pages: Iterable[Counted]) -> Counted:
     return Counted._make((*map(sum, counts), max(newest)))
 
 
-def _counts() -> "Select[*tuple[Any, ...]]":
+def _totals() -> "Select[*tuple[Any, ...]]":
     silent_at, is_online = _LAST_HEARTBEAT + ONLINE_FOR, _STATE == "online"
     fell_silent = and_(silent_at < _NOW, _number("silent_since") <= silent_at)
     counted = (fell_silent, is_online, and_(is_online, _REPORTED != "online"), _IS_STALE)
@@ -176,12 +176,12 @@ def _counts() -> "Select[*tuple[Any, ...]]":
     return _page(select(func.count(), *counts, func.coalesce(func.max(_LAST_HEARTBEAT), 0)))
 
 
-_COUNTS = Prepared(_counts())
+_TOTALS = Prepared(_totals())
 
 
 async def count(session: Executor, page: Page, now: int, silent_since: int) -> Counted:
     """Count the keys of a page."""
-    (row,) = await fetch(session, _COUNTS, **_values(page, now), silent_since=silent_since)
+    (row,) = await fetch(session, _TOTALS, **_values(page, now), silent_since=silent_since)
     return Counted._make(row)
 
 

@@ -104,7 +104,7 @@ async def due(session: Executor, owners: Collection[int], what: Scheduled, befor
     return [Due(at, owner_id, name, what, plan) for at, owner_id, name, plan in rows]
 
 
-async def attempted(session: AsyncSession, owner_id: int, location: str, what: Scheduled, at: int) -> None:
+async def note_read(session: AsyncSession, owner_id: int, location: str, what: Scheduled, at: int) -> None:
     """Store when the schedule read the reviews or posts of a location."""
     await upsert(session, readings, {f"{what}_at": at}, owner_id=owner_id, location_name=location)
 

@@ -90,7 +90,7 @@ class SigningKeyRow(Table, table=True):
     alg: str = Field(max_length=8, sa_column_kwargs={"server_default": "RS256"})
 
 
-class CountRow(Table, table=True):
+class CensusRow(Table, table=True):
     """A count for the operator's metrics: how many keys or sites have a state, and when that was counted."""
 
     __tablename__ = "census"

@@ -12,7 +12,7 @@ from profilesvc.storage.locations import LocationState
 _VERIFICATION_CALLS = 2
 
 
-async def profile(services: Services, location: AllowedLocation) -> int:
+async def refresh(services: Services, location: AllowedLocation) -> int:
     """Read and store the profile, publish what has changed, and return how many calls that took.
 
     Raises:

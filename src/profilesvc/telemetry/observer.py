@@ -1,4 +1,4 @@
-"""The watcher of a running service: traces if a collector is configured, else nothing."""
+"""The observer of a running service: traces if a collector is configured, else nothing."""
 
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING
@@ -11,33 +11,33 @@ if TYPE_CHECKING:
     from profilesvc.server.scope import App
 
 
-class Watcher:
-    """A watcher that does nothing."""
+class Observer:
+    """A observer that does nothing."""
 
     def opened(self) -> AbstractAsyncContextManager[None]:
-        """Watch while the block runs."""
+        """Observe while the block runs."""
         return nullcontext()
 
     def around(self, app: "App") -> "App":
-        """Wrap an ASGI app to watch its requests."""
+        """Wrap an ASGI app to observe its requests."""
         return app
 
     def storage(self, url: str, pool_size: int, replica_url: str = "") -> Storage:
-        """Open a storage to watch its transactions."""
+        """Open a storage to observe its transactions."""
         return Storage(url, pool_size, replica_url)
 
     def provider_request(self, api: str, operation: str, outcome: str, seconds: float) -> None:
-        """Watch a request to the provider that has just ended (`provider.transport.Observe`)."""
+        """Observe a request to the provider that has just ended (`provider.transport.Observe`)."""
 
 
-def open_watcher(settings: Settings) -> Watcher:
-    """Return the watcher of the settings.
+def open_observer(settings: Settings) -> Observer:
+    """Return the observer of the settings.
 
     Raises:
         SettingsError: The packages of the extra `otel` are not installed.
     """
     if not settings.tracing.endpoint:
-        return Watcher()
+        return Observer()
     try:
         from profilesvc.telemetry.tracing import Tracing
     except ImportError as error:

@@ -7,7 +7,7 @@ from profilesvc.domain.heartbeats import OFFLINE_AFTER, ONLINE_FOR
 from profilesvc.domain.time import SECOND
 from profilesvc.operations.notify import sweep, webhooks
 from profilesvc.services.context import Services
-from profilesvc.storage.upkeep import counts as stored
+from profilesvc.storage.upkeep import census as stored
 from profilesvc.telemetry.metrics import exposition_of
 
 _RECENT = 30 * SECOND

@@ -8,8 +8,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.statements import Executor, FastReader, Prepared, fetch, insert_into
 from profilesvc.storage.keys import live
+from profilesvc.storage.tables import census as stored
 from profilesvc.storage.tables import connections, holds, keys
-from profilesvc.storage.tables import counts as stored
 
 Counts = dict[str, dict[str, int]]  # {name: {state: amount}}
 _STORED = Prepared(select(stored.c.name, stored.c.state, stored.c.amount, stored.c.counted_at))

@@ -1,0 +1,76 @@
+"""One word, one meaning: the table "Words" of docs/architecture.md, compared with the names in the source."""
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import profilesvc
+
+ROOT = Path(profilesvc.__file__).parent
+TABLE = Path(__file__).parents[1] / "docs" / "architecture.md"
+MIGRATIONS = "storage/migrations/versions/"  # their names are stored in databases
+BOUNDARY = re.compile(r"_|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+DEFINITIONS = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+OF_ASYNCIO = {"connection_made", "connection_lost"}  # methods of asyncio.Protocol
+
+
+@cache
+def table() -> dict[str, tuple[str, ...]]:
+    """Return the paths of each word below the heading "Words"."""
+    section = TABLE.read_text("utf-8").partition("\n## Words\n")[2].partition("\n## ")[0]
+    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
+    return {
+        word: tuple(re.findall(r"`([^`]+)`", where))
+        for words, _meaning, where in rows
+        for word in re.findall(r"`([^`]+)`", words)
+    }
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Return the source of each module by its path below the package."""
+    paths = {path.relative_to(ROOT).as_posix(): path for path in sorted(ROOT.rglob("*.py"))}
+    return {name: ast.parse(path.read_text("utf-8")) for name, path in paths.items() if not name.startswith(MIGRATIONS)}
+
+
+def names(path: str, tree: ast.Module) -> Iterator[str]:
+    """Return the name of a module or package, and of its classes and functions, inside of others too."""
+    parts = Path(path).with_suffix("").parts
+    yield parts[-2] if parts[-1] == "__init__" and len(parts) > 1 else parts[-1]
+    yield from (node.name for node in ast.walk(tree) if isinstance(node, DEFINITIONS))
+
+
+def words(name: str) -> set[str]:
+    """Return the words of a name: `api`, `key` and `row` of `APIKeyRow`."""
+    return {word.lower() for word in BOUNDARY.split(name) if word}
+
+
+def elsewhere(word: str) -> list[str]:
+    """Return the names with a word that are not in the packages of its row."""
+    return [
+        f"{path}: {name}"
+        for path, tree in modules().items()
+        if not path.startswith(table()[word])
+        for name in names(path, tree)
+        if word in words(name) and name not in OF_ASYNCIO
+    ]
+
+
+def test_a_name_has_words() -> None:
+    assert words("_APIKeyRow2") == {"api", "key", "row2"}
+    tree = ast.parse("class Reader:\n    async def take_lease(self): ...")
+    assert list(names("database/__init__.py", tree)) == ["database", "Reader", "take_lease"]
+
+
+@pytest.mark.parametrize("word", sorted(table()))
+def test_a_word_has_one_meaning(word: str) -> None:
+    assert elsewhere(word) == []
+
+
+@pytest.mark.parametrize("word", sorted(table()))
+def test_each_package_of_a_row_exists(word: str) -> None:
+    assert [path for path in table()[word] if not (ROOT / path).exists()] == []
