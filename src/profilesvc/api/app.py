@@ -107,7 +107,8 @@ def build(
 
     @app.while_serving
     async def lifespan() -> AsyncGenerator[None, None]:
-        async with open_services() as services, services.watched(lambda: guard.in_flight):
+        async with open_services() as services:
+            services.watch(lambda: guard.in_flight)
             app.extensions["profilesvc"] = services
             yield
 
