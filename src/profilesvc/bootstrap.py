@@ -4,7 +4,7 @@ Modules that only serving needs are imported inside functions, so that a command
 """
 
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Optional, cast
@@ -23,7 +23,7 @@ from profilesvc.domain.signing_keys import ALGORITHMS, Algorithm
 from profilesvc.domain.time import Clock, SystemClock
 from profilesvc.fixtures import TEST_KEY_IDS, fixture_path, load_world
 from profilesvc.limits.limiter import Limiter
-from profilesvc.operations import demo_data, housekeeping
+from profilesvc.operations import demo_data
 from profilesvc.provider.port import Provider
 from profilesvc.services import pepper, provider_logins
 from profilesvc.services.context import Services
@@ -199,28 +199,18 @@ async def open_services(settings: Settings, runtime: Runtime, *, provider: bool 
         services = Services(settings, clock, entropy, storage, client, signer, plans, limiter, identity, metrics)
         services = replace(services, resolver=runtime.resolver, push_tokens=open_push_tokens(settings, runtime))
         await _open_secrets(services, runtime)
-        async with (
-            services.signing_keys.in_background(),
-            housekeeping.in_background(services) if provider else nullcontext(),
-            _delivering(services) if provider else nullcontext(),
-        ):
+        async with _running(services) if provider else nullcontext():
             yield services
         services.background.spawn(services.pending_events.write(services))
         await services.background.drain()
         await services.single_flight.drain()
 
 
-@asynccontextmanager
-async def _delivering(services: Services) -> AsyncIterator[None]:
-    """Deliver events in the background."""
-    from profilesvc.delivery import kinds, operator, worker
+def _running(services: Services) -> AbstractAsyncContextManager[None]:
+    """Do the periodic work."""
+    from profilesvc.operations import schedule
 
-    async with (
-        kinds.open_senders(services) as senders,
-        worker.in_background(services, senders),
-        operator.in_background(services),
-    ):
-        yield
+    return schedule.running(services)
 
 
 def open_push_tokens(settings: Settings, runtime: Runtime) -> PushTokens | None:

@@ -147,7 +147,7 @@ class TestKey:
         self, alice: httpx.AsyncClient, as_service: AsService, services: Services, clock: FrozenClock
     ) -> None:
         short = await as_service(expires_at="2026-01-03T00:00:00Z")
-        await housekeeping.run_round(services)
+        await housekeeping.run_once(services)
         assert "key.expired" not in names(await events(alice, short))
         clock.advance(days=1)
         found = await events(alice, short)
@@ -156,7 +156,7 @@ class TestKey:
             "2026-01-03T00:00:00.000Z",
             "service",
         )
-        await housekeeping.run_round(services)
+        await housekeeping.run_once(services)
         assert await events(alice, short) == found
 
 

@@ -82,7 +82,7 @@ def _do_not_wait_for_the_disk(services: Services) -> None:
 async def kept_up(services: Services) -> Process:
     """The service's hourly work, once a simulated day."""
     while True:
-        await housekeeping.run_round(services)
+        await housekeeping.run_once(services)
         yield DAY
 
 

@@ -23,10 +23,9 @@ from profilesvc.fixtures import load_world
 from profilesvc.limits.counters import MemoryWindows
 from profilesvc.limits.limiter import Limiter
 from profilesvc.limits.settings import LimitSettings
-from profilesvc.operations import census, generate, housekeeping
+from profilesvc.operations import census, generate
 from profilesvc.operations.generate import Amounts
 from profilesvc.services import keys as key_service
-from profilesvc.services import rounds
 from profilesvc.services.context import Services
 from profilesvc.settings import MetricsSettings, Settings
 from profilesvc.storage.tables import keys as keys_table
@@ -123,7 +122,7 @@ async def test_reading_the_metrics_does_not_count_rows(
 async def test_one_process_counts_and_not_too_often(
     http: httpx.AsyncClient, as_service: AsService, services: Services, clock: FrozenClock
 ) -> None:
-    """Housekeeping of each process starts a round every minute."""
+    """The job of each process runs every minute."""
     counted = []
     for seconds in (0, 5, 60):
         await as_service()
@@ -132,22 +131,6 @@ async def test_one_process_counts_and_not_too_often(
             await census.renew(services)
         counted.append(count(await scraped(http), "profilesvc_keys", state="active"))
     assert counted == [1, 1, 3]
-
-
-async def test_housekeeping_counts_every_minute(
-    http: httpx.AsyncClient, services: Services, clock: FrozenClock
-) -> None:
-    pauses: list[float] = []
-
-    async def stopped(seconds: float) -> bool:
-        clock.advance(seconds=seconds)
-        pauses.append(seconds)
-        return len(pauses) == 3
-
-    await rounds.run(services, "housekeeping", stopped, census.renew, housekeeping.COUNTS_PAUSES)
-    assert pauses == [60.0, 60.0, 60.0]
-    found = await scraped(http)
-    assert count(found, "profilesvc_counted_at_seconds") == (clock.now() - 60 * SECOND) / SECOND
 
 
 async def test_names_the_version(http: httpx.AsyncClient) -> None:

@@ -80,7 +80,7 @@ async def test_only_background_work_and_the_operator_span_owners(
     assert_ok(await alice.post("/api/v1/alerts", json={}), 201)
     operators = operator.list_users, operator.list_businesses
     for work in (
-        housekeeping.run_round,
+        housekeeping.run_once,
         census.count,
         sweep.run_once,
         readings.run_once,

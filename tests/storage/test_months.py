@@ -153,7 +153,7 @@ class TestHousekeeping:
         assert await partitions.renew(engine, old) == []
         created = await months_of(engine, "audit")
         await ran(engine, an_event(old))
-        await housekeeping.run_round(services)
+        await housekeeping.run_once(services)
         assert created - await months_of(engine, "audit") == {"2024_08", "2024_09", "2024_10"}
         assert (await audit.of_user(services, None, AuditQuery())).events == []
 
@@ -169,7 +169,7 @@ class TestHousekeeping:
         before = await months_of(services.storage.engine, "audit")
         monkeypatch.setattr(nodes, "is_worker", is_worker)
         with caplog.at_level(logging.INFO, "profilesvc"):
-            await housekeeping.run_round(services)
+            await housekeeping.run_once(services)
         assert [record.message for record in caplog.records] == [f"housekeeping: {partitions.ON_A_WORKER}"]
         assert await months_of(services.storage.engine, "audit") == before
         assert (await audit.of_user(services, None, AuditQuery())).events == []

@@ -62,7 +62,7 @@ async def test_two_processes_work_behind_it(restored: Postgres, tmp_path: Path, 
         settings = make_settings(tmp_path, url)
         async with open_services(settings, Runtime()) as one, open_services(settings, Runtime()) as two:
             await asyncio.gather(*(work(services, number) for number in range(6) for services in (one, two)))
-            await housekeeping.run_round(one)
+            await housekeeping.run_once(one)
             await census.renew(two)
             assert all((await readiness.checks(one)).values())
     assert most == 1

@@ -23,10 +23,10 @@ from profilesvc.cli._process.listening import announce, bound
 from profilesvc.cli._process.workers import serve_workers
 from profilesvc.domain.rates import Standing, Window
 from profilesvc.domain.time import FrozenClock
-from profilesvc.services import rounds
+from profilesvc.operations import schedule
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings, load
-from support.parts import changed, no_rounds
+from support.parts import changed, no_jobs
 
 NOW, DEPLOYMENT, CHANGE = range(3)
 SETTLED_SECONDS = 5.0
@@ -166,8 +166,8 @@ class Worker:
 
 
 def made(folder: Path, counting: str, _settings: Settings) -> Any:
-    """The app of a process, in which a test runs the rounds that it needs."""
-    rounds.run = no_rounds  # type: ignore[assignment]
+    """The app of a process, in which a test runs the jobs that it needs."""
+    schedule.jobs = no_jobs
     return Worker(folder, counting)
 
 

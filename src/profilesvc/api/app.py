@@ -107,7 +107,8 @@ def build(
 
     @app.while_serving
     async def lifespan() -> AsyncGenerator[None, None]:
-        async with open_services() as services, services.sampled(lambda: guard.in_flight):
+        async with open_services() as services:
+            services.sample(lambda: guard.in_flight)
             app.extensions["profilesvc"] = services
             yield
 

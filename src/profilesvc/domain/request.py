@@ -80,7 +80,7 @@ def current_request() -> RequestInfo:
 
 
 @contextmanager
-def in_background() -> Iterator[None]:
+def low_priority() -> Iterator[None]:
     """Mark the calls of the provider in this block: calls that a person waits for go first."""
     token = serving.set(replace(current_request(), background=True))
     try:

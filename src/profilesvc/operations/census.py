@@ -1,6 +1,6 @@
 """Counts of keys and connections for the operator's metrics.
 
-Housekeeping counts a sample of bounded size once a minute, and requests read the stored counts.
+A job counts a sample of bounded size once a minute, and requests read the stored counts.
 """
 
 from profilesvc.domain.heartbeats import OFFLINE_AFTER, ONLINE_FOR
@@ -25,16 +25,15 @@ async def exposition(services: Services) -> bytes:
 
 
 async def renew(services: Services) -> None:
-    """Count, unless another process has just done so. One process counts at a time.
+    """Count, unless another process has just done so.
 
     Raises:
         ServiceError: SERVICE_UNAVAILABLE.
     """
-    async with services.storage.leases.hold("counts"):
-        async with services.storage.read() as session:
-            _, counted_at = await stored.latest(session)
-        if counted_at is None or abs(services.clock.now() - counted_at) > _RECENT:
-            await count(services)
+    async with services.storage.read() as session:
+        _, counted_at = await stored.latest(session)
+    if counted_at is None or abs(services.clock.now() - counted_at) > _RECENT:
+        await count(services)
 
 
 async def count(services: Services) -> None:

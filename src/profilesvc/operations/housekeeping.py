@@ -1,19 +1,12 @@
-"""Periodic work: old rows, expired keys, counts, the sweep, readings, consents to withdraw, accounts, requests."""
+"""Once an hour: record expired keys, create and drop partitions, and delete old rows."""
 
-import contextlib
 import logging
-from collections.abc import AsyncIterator
 
 from profilesvc.domain.heartbeats import HISTORY, OFFLINE_AFTER
 from profilesvc.domain.time import DAY, HOUR, month_start
-from profilesvc.operations import census, publishing
-from profilesvc.operations.feed import feed, readings
-from profilesvc.operations.notify import sweep
-from profilesvc.services import audit, events, idempotency, rounds
-from profilesvc.services.accounts import deletion
+from profilesvc.services import audit, events, idempotency
 from profilesvc.services.context import Services
 from profilesvc.services.insight import request_log
-from profilesvc.services.logins import logins
 from profilesvc.services.reviews import mirrors
 from profilesvc.storage import events as stored_events
 from profilesvc.storage.tables import partitions
@@ -21,8 +14,6 @@ from profilesvc.storage.tables.partitions import MONTHLY
 from profilesvc.storage.upkeep import housekeeping
 
 log = logging.getLogger("profilesvc")
-PAUSES = (60.0, 3600.0)  # seconds before the first round, and between rounds
-COUNTS_PAUSES = (60.0, 60.0)
 # How long rows are kept, in milliseconds after the time that they contain; those of MONTHLY until their whole month is
 # older, on all databases.
 KEPT: dict[str, int] = {
@@ -47,19 +38,9 @@ KEPT: dict[str, int] = {
 }
 
 
-async def run_round(services: Services) -> None:
-    """Run one round. Every process runs rounds; one deletes at a time, and the rest may run twice without effect."""
+async def run_once(services: Services) -> None:
+    """Record expired keys, drop the partitions of old months, create those of coming ones, and delete old rows."""
     await audit.record_expired(services)
-    await rounds.run_alone(services, "housekeeping", _delete_old)
-
-
-async def revoke_consents(services: Services) -> None:
-    """Withdraw the consents of logins that their owners have disconnected, in one process at a time."""
-    await rounds.run_alone(services, "revocations", logins.revoke_due)
-
-
-async def _delete_old(services: Services) -> None:
-    """Drop the partitions of old months and create those of coming ones; delete other old rows one by one."""
     now = services.clock.now()
     limits = {what: month_start(now - kept) if what in MONTHLY else now - kept for what, kept in KEPT.items()}
     await _write_events_again(services, now, limits["deliveries"])
@@ -83,24 +64,3 @@ async def _write_events_again(services: Services, now: int, before: int) -> None
         services.storage.renew()
         async with services.storage.write() as session:
             await stored_events.write_again(session, owner_id, number, now)
-
-
-@contextlib.asynccontextmanager
-async def in_background(services: Services) -> AsyncIterator[None]:
-    """Run rounds as long as the block runs, and finish the current ones."""
-    works: dict[rounds.Work, rounds.Pauses] = {
-        run_round: PAUSES,
-        census.renew: COUNTS_PAUSES,
-        sweep.run_once: sweep.PAUSES,
-        readings.run_once: readings.PAUSES,
-        feed.run_once: feed.PAUSES,
-        publishing.run_once: publishing.PAUSES,
-        revoke_consents: COUNTS_PAUSES,
-        deletion.run_once: COUNTS_PAUSES,
-        request_log.write_round: request_log.PAUSES,
-    }
-    try:
-        async with rounds.in_background(services, "housekeeping", works):
-            yield
-    finally:
-        await request_log.write_round(services)  # the last requests

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
@@ -123,9 +122,9 @@ class Services:
         """Encrypts the refresh tokens of owners' logins at the provider."""
         return Vault(self.settings.tokens.key_passphrase.get_secret_value())
 
-    def sampled(self, in_flight: Callable[[], int]) -> AbstractAsyncContextManager[None]:
-        """Open a block in which the metrics show how busy this process is."""
-        return self.metrics.sampling(lambda: Load(in_flight(), self.storage.pools()))
+    def sample(self, in_flight: Callable[[], int]) -> None:
+        """Make the metrics show how busy this process is."""
+        self.metrics.look_at(lambda: Load(in_flight(), self.storage.pools()))
 
     def rejected_by_database(self, error: ServiceError) -> bool:
         """Return whether the database rejected a request, and count it for the log."""

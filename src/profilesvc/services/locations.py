@@ -23,7 +23,7 @@ from profilesvc.domain import profiles, verification
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.posts import can_have_posts
 from profilesvc.domain.problems import counted
-from profilesvc.domain.request import in_background
+from profilesvc.domain.request import low_priority
 from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import SECOND
 from profilesvc.domain.updates import has_flag
@@ -284,7 +284,7 @@ async def import_account(services: Services, email: str, account: str) -> list[s
     async with services.storage.read() as session:
         user = await find_user(session, email)
     values = {"account": account, "profile_read_at": services.clock.now()}
-    with raising_provider_failure(), in_background():
+    with raising_provider_failure(), low_priority():
         imported = [await _read(services, profile) for profile in await services.provider.locations(account)]
     async with services.storage.write() as session:
         for profile, state in imported:

@@ -1,9 +1,8 @@
 """Add, announce, rotate and remove signing keys, in the same way for every process (D-13)."""
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -215,6 +214,15 @@ class SigningKeys:
         else:
             await self._add(session, new_key, rules.earliest_start(now, others, now))
 
+    async def renew(self) -> None:
+        """Reload the keys and keep the schedule.
+
+        Raises:
+            ServiceError: SERVICE_UNAVAILABLE.
+        """
+        await self.reload()
+        await self.keep_schedule()
+
     async def keep_schedule(self) -> None:
         """Announce the keys that are due and remove those whose tokens have expired, in one of the processes."""
         has_changed = [await self._keep_schedule(alg) for alg in ALGORITHMS]
@@ -235,31 +243,3 @@ class SigningKeys:
                 await table.remove(session, kid, now)
                 log.info("signing key %s was removed, because its tokens have expired", kid)
         return True
-
-    @contextlib.asynccontextmanager
-    async def in_background(self) -> AsyncIterator[None]:
-        """Reload the keys and keep the schedule while the block runs."""
-        stop = asyncio.Event()
-        task = asyncio.create_task(self._run(stop))
-        try:
-            yield
-        finally:
-            stop.set()
-            await task
-
-    async def _run(self, stop: asyncio.Event) -> None:
-        while not await _stopped(stop):
-            self._storage.renew()
-            try:
-                await self.reload()
-                await self.keep_schedule()
-            except ServiceError:  # the database is unavailable, which every request reports
-                continue
-            except Exception:  # the next round may succeed
-                log.exception("the signing keys could not be read")
-
-
-async def _stopped(stop: asyncio.Event) -> bool:
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(stop.wait(), RELOAD_SECONDS)
-    return stop.is_set()

@@ -9,12 +9,10 @@ import heapq
 from profilesvc.domain.time import MINUTE, SECOND
 from profilesvc.operations.feed import reads, refresh
 from profilesvc.services.context import Services
-from profilesvc.services.rounds import run_alone
 from profilesvc.storage.notify import watches
 from profilesvc.storage.reviews import readings
 from profilesvc.storage.reviews.readings import Due
 
-PAUSES = (60.0, 60.0)  # seconds before the first round, and between rounds
 RETRY = 5 * MINUTE  # after a failure of the provider
 _BETWEEN_ROUNDS = MINUTE - 5 * SECOND  # of all processes
 _OWNERS = 500  # of one statement
@@ -27,26 +25,10 @@ async def run_once(services: Services) -> None:
     Raises:
         ServiceError: SERVICE_UNAVAILABLE; the next round reads the rest.
     """
-    if not services.settings.provider.readings_per_minute:
-        return
-    await run_alone(services, "readings", _round)
-
-
-async def _may_start(services: Services) -> bool:
-    now = services.clock.now()
-    async with services.storage.write() as session:
-        last = (await watches.marks(session)).get(_MARK, 0)
-        if 0 <= now - last < _BETWEEN_ROUNDS:
-            return False
-        await watches.mark(session, **{_MARK: now})
-    return True
-
-
-async def _round(services: Services) -> None:
-    if not await _may_start(services):
-        return
     provider = services.settings.provider
     budget = provider.readings_per_minute
+    if not budget or not await _may_start(services):
+        return
     before = services.clock.now() - provider.reading_interval_minutes * MINUTE
     due = await _due(services, before, budget)
     left = budget - await refresh.run(services, max(budget // 3, budget - len(due)))
@@ -63,6 +45,16 @@ async def _round(services: Services) -> None:
         return calls, has_failed
 
     await reads.within(services, left, due, read)
+
+
+async def _may_start(services: Services) -> bool:
+    now = services.clock.now()
+    async with services.storage.write() as session:
+        last = (await watches.marks(session)).get(_MARK, 0)
+        if 0 <= now - last < _BETWEEN_ROUNDS:
+            return False
+        await watches.mark(session, **{_MARK: now})
+    return True
 
 
 async def _due(services: Services, before: int, limit: int) -> list[Due]:

@@ -1,4 +1,4 @@
-"""The deletion of an account: ended at once, deleted in pieces, finished by housekeeping.
+"""The deletion of an account: ended at once, deleted in pieces, finished by a job.
 
 The request commits the end of all sign-ins, tokens, keys and messages. What follows can be interrupted at any moment:
 each pass deletes what it finds, and the account is finished when a pass finds nothing, minutes after the request, so
@@ -14,9 +14,9 @@ from profilesvc.domain.keys import secret_digest
 from profilesvc.domain.time import DAY, MINUTE, iso
 from profilesvc.services import audit, sessions
 from profilesvc.services.context import Caller, Services
+from profilesvc.services.jobs import run_alone
 from profilesvc.services.logins import consent as provider_consent
 from profilesvc.services.logins import logins
-from profilesvc.services.rounds import run_alone
 from profilesvc.services.users import find_user
 from profilesvc.storage import provider_logins, users
 from profilesvc.storage.accounts import deletions
@@ -110,7 +110,7 @@ async def delete_user(services: Services, email: str, *, dry_run: bool = False) 
     if dry_run:
         return Deleted(user.email, rows, None)
     await request(services, user.id)
-    await run_once(services)
+    await run_alone(services, "deletions", run_once)
     async with services.storage.read() as session:
         done = await deletions.find(session, user.id)
     assert done is not None, "it was requested"
@@ -118,11 +118,7 @@ async def delete_user(services: Services, email: str, *, dry_run: bool = False) 
 
 
 async def run_once(services: Services) -> None:
-    """Continue all deletions, and forget those whose audit trail is old; one process does it at a time."""
-    await run_alone(services, "deletions", _round)
-
-
-async def _round(services: Services) -> None:
+    """Continue all deletions, and forget those whose audit trail is old."""
     async with services.storage.read() as session:
         unfinished = await deletions.unfinished(session, _MOST)
         old = await deletions.finished(session, services.clock.now() - _KEPT, _MOST)

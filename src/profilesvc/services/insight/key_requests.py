@@ -1,13 +1,15 @@
 """What an owner sees of the requests of a key: counts per day, and the log."""
 
+import contextlib
 import re
 from functools import cache
 
 from profilesvc.contract.requests import KeyRequests, KeyRequestsQuery, LoggedRequest, UsageDay
+from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, iso
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
-from profilesvc.services.insight.request_log import KEPT, write_round
+from profilesvc.services.insight.request_log import KEPT
 from profilesvc.storage import keys
 from profilesvc.storage.insight import request_log
 from profilesvc.storage.insight.request_log import DayOfKey, LoggedRow
@@ -23,7 +25,8 @@ async def read(services: Services, caller: Caller, client_id: str, query: KeyReq
     Raises:
         ServiceError: NOT_FOUND.
     """
-    await write_round(services)  # if nothing can be written, what is stored can still be read
+    with contextlib.suppress(ServiceError):  # if nothing can be written, what is stored can still be read
+        await services.request_log.write(services)
     now, limit, before = services.clock.now(), query.limit, None
     if query.before is not None:
         at, _, row_id = query.before.partition("-")

@@ -6,7 +6,6 @@ waits for a statement. What a killed process had not written is lost.
 """
 
 import asyncio
-import contextlib
 import re
 from collections import Counter
 from hashlib import blake2b
@@ -28,7 +27,6 @@ if TYPE_CHECKING:  # `services.context` imports this module
 
 KEPT = 7 * DAY
 KEPT_COUNTS = (MAX_DAYS + 1) * DAY
-PAUSES = (5.0, 5.0)  # seconds, and so how much a killed process loses
 SUCCESSES_PER_HOUR = 20  # of a key, in each process
 # What a process keeps of requests that are not written yet, also while the database does not respond.
 MOST_FINISHED = 100  # requests that are not counted yet
@@ -113,12 +111,6 @@ class RequestLog:
             new = self._days.get(day, [0, 0, 0])
             self._days[day] = [old + more for old, more in zip(counts, new, strict=True)]
         self._rows = (rows + self._rows)[:MOST_ROWS]
-
-
-async def write_round(services: "Services") -> None:
-    """Write the finished requests; while the database does not respond, the next round does."""
-    with contextlib.suppress(ServiceError):
-        await services.request_log.write(services)
 
 
 async def _store(

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from profilesvc.domain.request import in_background
+from profilesvc.domain.request import low_priority
 from profilesvc.domain.time import DAY
 from profilesvc.provider.port import ProviderError
 from profilesvc.services import audit
@@ -45,7 +45,7 @@ async def _lost_login(services: Services, owner_id: int, name: str) -> int | Non
         ended_at = row.last_error_at or services.clock.now()
         return row.id if ended_at <= services.clock.now() - _ENDED_FOR else None
     try:
-        with in_background():
+        with low_priority():
             await provider_of(services, row).location(name)
     except ProviderError as error:
         return row.id if error.not_found or error.http_status == _FORBIDDEN else None

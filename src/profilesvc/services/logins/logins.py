@@ -22,7 +22,7 @@ from profilesvc.contract.provider_connections import (
 from profilesvc.contract.stored import shown
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.profiles import at
-from profilesvc.domain.request import in_background
+from profilesvc.domain.request import low_priority
 from profilesvc.domain.time import DAY, HOUR, MINUTE, iso, iso_or_none
 from profilesvc.domain.updates import has_flag
 from profilesvc.provider.port import Granted, ProviderError
@@ -155,7 +155,7 @@ async def import_locations(
     _require_one(body)
     row, _ = await own(services, caller, connection_id)
     started = services.clock.now()
-    with in_background():
+    with low_priority():
         accounts = await _found(services, row)
     chosen = {
         profile["name"]: (account["name"], profile)
