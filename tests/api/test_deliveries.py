@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
+from benchmarks import bulk
 from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -30,7 +31,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, HOUR, SECOND, FrozenClock
 from profilesvc.services import events
 from profilesvc.services.context import Services
-from profilesvc.storage import bulk, channels, deliveries, tables, users
+from profilesvc.storage import channels, deliveries, tables, users
 
 pytestmark = pytest.mark.in_process("runs the rounds of the worker itself")
 Channels = Callable[..., Any]

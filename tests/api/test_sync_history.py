@@ -3,11 +3,12 @@
 from typing import Any
 
 import httpx
+from benchmarks import bulk
 
 from conftest import AsUser
 from profilesvc.services import locations as location_service
 from profilesvc.services.context import Services
-from profilesvc.storage import bulk, sync
+from profilesvc.storage import sync
 from profilesvc.storage.sync import SyncRow
 from profilesvc.storage.tables import syncs
 from support.api import CAROL, assert_error, assert_ok

@@ -2,9 +2,10 @@
 
 import json
 
+from benchmarks import bulk
+
 from profilesvc.domain.time import MINUTE, month_start
 from profilesvc.services.context import Services
-from profilesvc.storage import bulk
 from profilesvc.storage.tables import metadata
 
 DRAFTS, POSTS, EVENTS = 490, 5_000, 12_000
