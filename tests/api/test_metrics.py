@@ -8,6 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
+from benchmarks import generate
+from benchmarks.generate import Amounts
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import SecretStr
 from quart import Quart
@@ -19,12 +21,10 @@ from profilesvc.bootstrap import Runtime, create_app
 from profilesvc.database.pool_usage import PoolUsage
 from profilesvc.domain.rates import Window
 from profilesvc.domain.time import MINUTE, SECOND, FrozenClock, month_start
-from profilesvc.fixtures import load_world
 from profilesvc.limits.counters import MemoryWindows
 from profilesvc.limits.limiter import Limiter
 from profilesvc.limits.settings import LimitSettings
-from profilesvc.operations import census, generate
-from profilesvc.operations.generate import Amounts
+from profilesvc.operations import census
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.settings import MetricsSettings, Settings
@@ -259,8 +259,7 @@ async def test_counts_of_many_keys_are_estimates_from_a_sample(
     services: Services, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of 2,000 keys, 8 of 10 sites are online, 1 idle, 1 offline, and every third key is revoked."""
-    demo = [user["email"] for user in load_world()["users"]]
-    await generate.load(services, demo, Amounts(keys=2_000, posts=0, history=0), seed=1)
+    await generate.load(services, Amounts(keys=2_000, posts=0, history=0), seed=1)
     async with services.storage.write() as session:
         of_third = update(keys_table).where(keys_table.c.id % 3 == 0)
         await session.execute(of_third.values(revoked_at=services.clock.now()))

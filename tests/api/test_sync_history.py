@@ -3,6 +3,7 @@
 from typing import Any
 
 import httpx
+from benchmarks import bulk
 
 from conftest import AsUser
 from profilesvc.services import locations as location_service
@@ -10,7 +11,6 @@ from profilesvc.services.context import Services
 from profilesvc.storage import sync
 from profilesvc.storage.sync import SyncRow
 from profilesvc.storage.tables import syncs
-from profilesvc.storage.upkeep import bulk
 from support.api import CAROL, assert_error, assert_ok
 from support.drive import drift, fail
 from support.syncs import COMPARISON, HISTORY, PIER, SAMPLE, SYNC, history

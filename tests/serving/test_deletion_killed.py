@@ -9,10 +9,11 @@ import sys
 import time
 from pathlib import Path
 
+from benchmarks import generate
+from benchmarks.generate import Amounts
+
 from profilesvc.bootstrap import Runtime, open_services
 from profilesvc.domain.time import ShiftedClock
-from profilesvc.operations import generate
-from profilesvc.operations.generate import Amounts
 from profilesvc.services.accounts import deletion
 from profilesvc.settings import Settings
 from profilesvc.storage.accounts import deletions
@@ -23,7 +24,7 @@ SITES = 2_000
 
 async def _generated(settings: Settings) -> None:
     async with open_services(settings, Runtime(), provider=False) as services:
-        await generate.load(services, [], Amounts(SITES, 20_000, 20_000, sites_per_user=SITES), seed=1)
+        await generate.load(services, Amounts(SITES, 20_000, 20_000, sites_per_user=SITES), seed=1)
 
 
 async def _left(settings: Settings) -> tuple[int, int, bool]:

@@ -1,6 +1,5 @@
 """Why a site is not connected as expected: one order of all that is known, for status, events, mails and pages."""
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 from profilesvc.contract.connection import ReasonHint
@@ -17,8 +16,7 @@ class Reason(NamedTuple):
     at: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(NamedTuple):
     """What is known of a key. Instants in milliseconds.
 
     `secret_at` is when the newest secret was made, and `retiring_until` when the one before ends or has ended.

@@ -1,6 +1,6 @@
 """The emulator inside this process, behind the same client as the provider over the network."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx
@@ -15,8 +15,6 @@ from profilesvc.emulator.app import create_emulator
 from profilesvc.emulator.browser import PATH
 from profilesvc.emulator.consent import AUTHORIZE
 from profilesvc.emulator.notifications import CERTS
-from profilesvc.emulator.seeding import add, fill
-from profilesvc.emulator.store import Store
 from profilesvc.provider.connect import emulator_login
 from profilesvc.provider.port import Provider
 from profilesvc.provider.quota import Counters
@@ -75,19 +73,3 @@ async def open_emulator(
             yield provider, app
         finally:
             await provider.aclose()
-
-
-async def add_to_embedded(
-    settings: Settings, clock: Clock, world: JsonObject, accounts: list[JsonObject], locations: Iterable[JsonObject]
-) -> None:
-    """Add accounts and locations, as in the demo data, to the emulator's file. A new file gets the demo data first.
-
-    The process that serves the emulator may be running.
-    """
-    store = Store(settings.data_dir / EMULATOR_FILE)
-    await store.open(lambda session: fill(session, world, clock.now()))
-    try:
-        async with store.write() as session:
-            await add(session, accounts, locations)
-    finally:
-        await store.close()

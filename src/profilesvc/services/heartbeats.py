@@ -18,6 +18,7 @@ from profilesvc.contract.connection import (
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain import heartbeats as rules
 from profilesvc.domain.domains import domain_allowed, same_sites, site_host
+from profilesvc.domain.heartbeats import Span
 from profilesvc.domain.request import current_request
 from profilesvc.domain.status_reasons import Known, Reason, reason, rejection_of
 from profilesvc.domain.time import iso_or_none
@@ -64,15 +65,19 @@ async def status(
     Raises:
         ServiceError: NOT_FOUND, also for a key that is revoked or has expired, and for another user's key.
     """
-    now = services.clock.now()
-    async with services.storage.read() as session:
-        if caller.prefetched:
-            key = heartbeats.from_row(caller.prefetched)
-        else:
+    now, spans = services.clock.now(), list[Span]()
+    if caller.prefetched:
+        key = heartbeats.from_row(caller.prefetched)
+    else:
+        async with services.storage.read() as session:
             key = await heartbeats.status(session, client_id, caller.owner_id)
-        if key is None or has_ended(key.revoked_at, key.expires_at, now):
-            raise missing("API key")
-        spans = await heartbeats.spans(session, caller.owner_id, key.id, now - rules.HISTORY) if history else []
+    if key is None or has_ended(key.revoked_at, key.expires_at, now):
+        raise missing("API key")
+    if history or not key.is_plainly_online(now):
+        async with services.storage.read() as session:
+            key = await heartbeats.explained(session, caller.owner_id, key, now)
+            if history:
+                spans = await heartbeats.spans(session, caller.owner_id, key.id, now - rules.HISTORY)
     fields = _fields(key, now)
     if not history:
         return ConnectionStatus.model_validate(fields)
@@ -81,12 +86,14 @@ async def status(
 
 
 def status_of(key: KeyStatus, now: int) -> ConnectionStatus:
-    """Return the status of a key that has not ended, as the API and the events show it."""
+    """Return the status of an `explained` key that has not ended, as the API and the events show it."""
     return ConnectionStatus.model_validate(_fields(key, now))
 
 
 def is_mismatch(key: KeyStatus, now: int) -> bool:
     """Return whether a second site seems to use the credentials."""
+    if key.site_host is None:
+        return False
     sites, allowed = (key.site_host, key.other_site_host), keys.domains_of(key.allowed_domains)
     return rules.site_mismatch(sites, key.other_site_host_at, allowed, now)
 

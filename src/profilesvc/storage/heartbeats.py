@@ -20,7 +20,7 @@ from sqlalchemy import (
 
 from profilesvc.database.statements import Executor, Insert, Prefetch, Prepared, PreparedWrite, Row, fetch, insert_by
 from profilesvc.database.writers import Executions
-from profilesvc.domain.heartbeats import OFFLINE_AFTER, ONLINE_FOR, Span
+from profilesvc.domain.heartbeats import OFFLINE_AFTER, ONLINE_FOR, Span, state
 from profilesvc.domain.status_reasons import REJECTIONS
 from profilesvc.domain.time import month_start
 from profilesvc.storage.tables import OWNER, connections, contacts, holds, keys, secrets
@@ -28,7 +28,11 @@ from profilesvc.storage.tables.insight import request_log
 
 
 class KeyStatus(NamedTuple):
-    """A key as its owner sees it: when it ended, whether it has a hold, and its last heartbeat."""
+    """A key as its owner sees it: when it ended, whether it has a hold, and its last heartbeat.
+
+    `has_trouble`: since that heartbeat the key got a new secret, or a revoked token was rejected. The columns after it
+    are None until `explained` has read them.
+    """
 
     id: int
     created_at: int
@@ -43,12 +47,18 @@ class KeyStatus(NamedTuple):
     site_host: str | None
     other_site_host: str | None
     other_site_host_at: int | None
-    last_used_at: int | None
-    secret_at: int | None
-    retiring_until: int | None
-    rejection: str | None
+    has_trouble: bool
+    last_used_at: int | None = None
+    secret_at: int | None = None
+    retiring_until: int | None = None
+    rejection: str | None = None
+
+    def is_plainly_online(self, now: int) -> bool:
+        """Return whether the reason follows from these columns, because the site is online and has no trouble."""
+        return state(self.last_heartbeat_at, now) == "online" and not self.has_trouble
 
 
+_OF_ROW = KeyStatus._fields.index("last_used_at")  # the number of columns of `_WATCHED`
 _SEARCHED = 1_000  # entries of a key's log, which may have thousands that say nothing of the connection
 
 
@@ -73,16 +83,30 @@ def reasons(owner: ColumnElement[int]) -> tuple[ColumnElement[int | None] | Colu
     )
 
 
+_SINCE = connections.c.last_heartbeat_at
+_NEW_SECRET = exists().where(
+    secrets.c.owner_id == OWNER,
+    secrets.c.key_id == keys.c.id,
+    secrets.c.created_at > keys.c.created_at,
+    secrets.c.created_at >= _SINCE,
+)
+_REVOKED = exists().where(
+    request_log.c.owner_id == OWNER,
+    request_log.c.key_id == keys.c.id,
+    request_log.c.at >= _SINCE,
+    request_log.c.reason == "revoked",
+)
 _WATCHED = Prepared(
     select(
         *(keys.c[name] for name in KeyStatus._fields[:5]),
         exists().where(holds.c.owner_id == OWNER, holds.c.key_id == keys.c.id),
-        *(connections.c[name] for name in KeyStatus._fields[6:13]),
-        *reasons(OWNER),
+        *(connections.c[name] for name in KeyStatus._fields[6 : _OF_ROW - 1]),
+        or_(_NEW_SECRET, _REVOKED),
     )
     .select_from(keys.outerjoin(connections))
     .where(keys.c.owner_id == OWNER, keys.c.client_id == bindparam("client_id"))
 )
+_REASONS = Prepared(select(*reasons(OWNER)).where(keys.c.owner_id == OWNER, keys.c.id == bindparam("key_id")))
 
 
 def prefetch(client_id: str) -> Prefetch:
@@ -98,7 +122,15 @@ async def status(session: Executor, client_id: str, owner_id: int) -> KeyStatus 
 
 def from_row(columns: Row) -> KeyStatus | None:
     """Build the result from a row."""
-    return None if columns[0] is None else KeyStatus._make(columns)
+    return None if columns[0] is None else KeyStatus(*columns)
+
+
+async def explained(session: Executor, owner_id: int, key: KeyStatus, now: int) -> KeyStatus:
+    """Return the key with what its reason depends on, which is not read for a site that is plainly online."""
+    if key.is_plainly_online(now):
+        return key
+    rows = await fetch(session, _REASONS, owner_id=owner_id, key_id=key.id)
+    return KeyStatus._make([*key[:_OF_ROW], *rows[0]]) if rows else key
 
 
 class Beat(NamedTuple):

@@ -44,21 +44,21 @@ async def update(services: Services, session: AsyncSession, key: Stale, now: int
     if state != key.state and (may_alarm or state == "online") and await watches.flip(session, key, state, now):
         kind = _KINDS.get(state)
         if kind is not None:
-            _publish(services, session, kind, key, current, now)
+            await _publish(services, session, kind, key, current, now)
     mismatch = is_mismatch(current, now)
     if mismatch != key.site_mismatch and await watches.note_mismatch(session, key, mismatch, now) and mismatch:
-        _publish(services, session, "connection.site_mismatch", key, current, now)
+        await _publish(services, session, "connection.site_mismatch", key, current, now)
     days = _days_before_the_end(key, now)
     is_news = days > 0 and (key.expiry_announced == 0 or days < key.expiry_announced)
     if is_news and await watches.note_expiry(session, key, days, now):
         await key_events.publish(services, session, "key.expiring", key.owner_id, [key.key_id])
 
 
-def _publish(
+async def _publish(
     services: Services, session: AsyncSession, kind: EventType, key: Stale, current: KeyStatus, now: int
 ) -> None:
-    connection = status_of(current, now)
-    data = ConnectionChanged(client_id=key.client_id, location_id=key.location_name, connection=connection)
+    status = status_of(await heartbeats.explained(session, key.owner_id, current, now), now)
+    data = ConnectionChanged(client_id=key.client_id, location_id=key.location_name, connection=status)
     event = events.new(kind, data, key_id=key.key_id, location_name=key.location_name)
     events.publish(services, session, key.owner_id, event)
 

@@ -45,7 +45,7 @@ async def _insert(session: AsyncSession, table: Table, columns: Sequence[str], r
         await driver.copy_records_to_table(table.name, columns=columns, records=rows)
     else:
         places = ", ".join("?" * len(columns))
-        statement = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608  our own names
+        statement = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({places})"
         await connection.exec_driver_sql(statement, rows)
 
 
