@@ -26,7 +26,7 @@ from profilesvc.domain.problems import counted
 from profilesvc.domain.request import in_background
 from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import SECOND
-from profilesvc.domain.updates import has_flag
+from profilesvc.domain.verification import has_flag
 from profilesvc.provider.port import Provider, ProviderError, Verification
 from profilesvc.services import drift, events
 from profilesvc.services.access import missing, require_plan

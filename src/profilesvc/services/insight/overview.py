@@ -12,7 +12,7 @@ from profilesvc.domain.connection import Period
 from profilesvc.domain.plans import Plan
 from profilesvc.domain.posts import can_have_posts
 from profilesvc.domain.time import DAY, month_start
-from profilesvc.domain.updates import has_flag
+from profilesvc.domain.verification import has_flag
 from profilesvc.services.connection import reason_of
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.key_events import entry

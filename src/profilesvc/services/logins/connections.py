@@ -24,7 +24,7 @@ from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.profiles import at
 from profilesvc.domain.request import in_background
 from profilesvc.domain.time import DAY, HOUR, MINUTE, iso, iso_or_none
-from profilesvc.domain.updates import has_flag
+from profilesvc.domain.verification import has_flag
 from profilesvc.provider.port import Granted, ProviderError
 from profilesvc.services import audit, events
 from profilesvc.services.access import missing
