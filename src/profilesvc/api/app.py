@@ -19,8 +19,10 @@ from profilesvc.api.routes import (
     audit,
     connection,
     events,
+    google_updates,
     guides,
     health,
+    key_requests,
     keys,
     locations,
     notifications,
@@ -37,8 +39,8 @@ from profilesvc.domain.entropy import Entropy
 from profilesvc.server.scope import App
 from profilesvc.services.context import Services
 
-_OF_OWNERS = (keys, audit, events, webhooks, alerts, provider_connections)
-_NOUNS = (*_OF_OWNERS, tokens, connection, posts, reviews, locations, sync, oauth2, wellknown)
+_OF_OWNERS = (keys, key_requests, audit, events, webhooks, alerts, provider_connections)
+_NOUNS = (*_OF_OWNERS, tokens, connection, posts, reviews, locations, google_updates, sync, oauth2, wellknown)
 OpenServices = Callable[[], AbstractAsyncContextManager[Services]]
 Around = Callable[[App], App]
 
