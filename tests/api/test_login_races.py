@@ -19,7 +19,7 @@ from profilesvc.services.accounts import deletion
 from profilesvc.services.context import Services
 from profilesvc.services.logins import connections as provider_connections
 from profilesvc.services.provider_logins import provider_of
-from profilesvc.storage import provider_connections as table
+from profilesvc.storage import provider_logins as logins
 from profilesvc.storage import tables
 from profilesvc.storage.accounts import deletions
 from support.api import ALICE, assert_ok
@@ -59,7 +59,7 @@ async def tokens_asked(emulator: httpx.AsyncClient) -> int:
 async def errors_of(services: list[Services], number: int) -> list[str]:
     """The reasons with which ten calls of all processes at once are refused."""
     async with services[0].storage.read() as session:
-        row = await table.find(session, 1, number)
+        row = await logins.find(session, 1, number)
     assert row is not None
     providers = [provider_of(each, row) for each in services]
     results = await asyncio.gather(

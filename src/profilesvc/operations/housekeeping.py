@@ -9,12 +9,11 @@ from profilesvc.domain.time import DAY, HOUR, month_start
 from profilesvc.operations import counts, publishing
 from profilesvc.operations.feed import feed, readings
 from profilesvc.operations.notify import sweep
-from profilesvc.services import audit, events, idempotency, rounds
+from profilesvc.services import audit, events, idempotency, locations, rounds
 from profilesvc.services.accounts import deletion
 from profilesvc.services.context import Services
 from profilesvc.services.insight import request_log
 from profilesvc.services.logins import connections as provider_connections
-from profilesvc.services.reviews import mirrors
 from profilesvc.storage import events as stored_events
 from profilesvc.storage.tables import partitions
 from profilesvc.storage.tables.partitions import MONTHLY
@@ -38,7 +37,7 @@ KEPT: dict[str, int] = {
     "leases": HOUR,
     "deliveries": events.KEPT,
     "events": events.KEPT,
-    "mirrors": mirrors.VALID,
+    "mirrors": locations.ANNOUNCED_AGE,
     "notifications": 8 * DAY,  # Pub/Sub repeats a message for at most seven
     "photos": HOUR,
     "sessions": HOUR,

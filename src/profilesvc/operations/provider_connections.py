@@ -11,7 +11,8 @@ from profilesvc.services.context import Services
 from profilesvc.services.logins import connections as provider_connections
 from profilesvc.services.provider_logins import provider_of
 from profilesvc.storage import provider_connections as table
-from profilesvc.storage.provider_connections import ProviderConnection
+from profilesvc.storage import provider_logins as logins
+from profilesvc.storage.provider_logins import ProviderConnection
 
 
 class ShownConnection(NamedTuple):
@@ -66,7 +67,7 @@ async def disconnect(services: Services, owner_id: int, number: int) -> Provider
 
 async def _require(services: Services, owner_id: int, number: int) -> ProviderConnection:
     async with services.storage.read() as session:
-        row = await table.find(session, owner_id, number)
+        row = await logins.find(session, owner_id, number)
     if row is None or row.state == "disconnected":
         raise ServiceError(NOT_FOUND, "There is no such connection.")
     return row

@@ -26,8 +26,7 @@ from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Prefetch, Services, deactivated
 from profilesvc.services.tokens import verify_secret
 from profilesvc.storage import connection, keys, locations, users
-from profilesvc.storage.connection import Beat, Watched
-from profilesvc.storage.insight.overview import KeyRow
+from profilesvc.storage.connection import Beat, KeyRow, Watched
 from profilesvc.storage.keys import KeyState, has_ended
 
 _ADDRESS_ORDER = ("locality", "administrativeArea", "postalCode")

@@ -15,7 +15,7 @@ from profilesvc.provider.port import Provider
 from profilesvc.services import events
 from profilesvc.services.context import AllowedLocation, Services
 from profilesvc.services.provider_logins import require_kept
-from profilesvc.storage import feed, locations
+from profilesvc.storage import locations
 from profilesvc.storage.locations import LocationState
 
 
@@ -77,7 +77,7 @@ async def note_google(
     """
     is_updated = verification.has_flag(profile, "hasGoogleUpdated")
     async with services.storage.read() as session:
-        before = await feed.google_update(session, location.owner_id, location.name)
+        before = await locations.google_update(session, location.owner_id, location.name)
     if not is_updated and before is None:
         return 0
     found, calls = list[JsonObject](), 0
@@ -91,7 +91,7 @@ async def note_google(
             await require_kept(session, location)
             owner_id, name = location.owner_id, location.name
             differing = [one for one in found if _differs(one, profile)]
-            if await feed.note_google_update(session, owner_id, name, before, digest) and differing:
+            if await locations.note_google_update(session, owner_id, name, before, digest) and differing:
                 _publish(services, session, owner_id, name, differing)
     return calls
 

@@ -13,8 +13,8 @@ from profilesvc.services import events
 from profilesvc.services.access import missing
 from profilesvc.services.context import AllowedLocation, Services
 from profilesvc.storage import locations
-from profilesvc.storage import provider_connections as table
-from profilesvc.storage.provider_connections import ProviderConnection
+from profilesvc.storage import provider_logins as table
+from profilesvc.storage.provider_logins import ProviderConnection
 from profilesvc.tokens.vault import DEVELOPMENT
 
 _PATIENCE_SECONDS = 2.0  # while another process renews an access token

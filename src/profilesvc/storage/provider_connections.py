@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, delete, func, literal, or_, select, update
+from sqlalchemy import delete, func, literal, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, Prepared, fetch, insert_into
+from profilesvc.database.statements import Executor, insert_into
 from profilesvc.storage.locations import is_kept
+from profilesvc.storage.provider_logins import ProviderConnection, is_login, rows
 from profilesvc.storage.tables import (
-    OWNER,
     changed_locations,
     drafts,
     events,
@@ -26,65 +26,15 @@ from profilesvc.storage.tables import (
 _COLUMNS = provider_connections.c
 
 
-class ProviderConnection(NamedTuple):
-    """A login of an owner at the provider; the refresh token is encrypted."""
-
-    owner_id: int
-    id: int
-    subject: str | None
-    email: str | None
-    scopes: str
-    refresh_token: str | None
-    state: str
-    created_at: int
-    last_used_at: int | None
-    last_error: str | None
-    last_error_at: int | None
-
-
-_LOGIN = Prepared(
-    select(*(_COLUMNS[name] for name in ProviderConnection._fields)).where(
-        _COLUMNS.owner_id == OWNER, _COLUMNS.id == bindparam("number")
-    )
-)
-
-
-def _is(owner_id: int, number: int) -> ColumnElement[bool]:
-    return and_(_COLUMNS.owner_id == owner_id, _COLUMNS.id == number)
-
-
-def _rows(*conditions: ColumnElement[bool]) -> "Select[tuple[object, ...]]":
-    columns = [_COLUMNS[name] for name in ProviderConnection._fields]
-    return select(*columns).where(*conditions).order_by(_COLUMNS.owner_id, _COLUMNS.id)
-
-
-async def find(session: Executor, owner_id: int, number: int) -> ProviderConnection | None:
-    """Return a connection of this owner."""
-    rows = await fetch(session, _LOGIN, owner_id=owner_id, number=number)
-    return ProviderConnection._make(rows[0]) if rows else None
-
-
 async def listing(session: Executor, owner_id: int) -> list[ProviderConnection]:
     """Return the connections of an owner that are not disconnected, oldest first."""
-    query = _rows(_COLUMNS.owner_id == owner_id, _COLUMNS.state != "disconnected")
+    query = rows(_COLUMNS.owner_id == owner_id, _COLUMNS.state != "disconnected")
     return [ProviderConnection._make(row) for row in await session.execute(query)]
 
 
 async def of_all_owners(session: Executor) -> list[ProviderConnection]:
     """Return the connections of all owners, for the operator."""
-    return [ProviderConnection._make(row) for row in await session.execute(_rows())]
-
-
-async def with_token_like(session: Executor, start: str) -> list[ProviderConnection]:
-    """Return the connections of all owners whose encrypted token starts with this."""
-    rows = await session.execute(_rows(_COLUMNS.refresh_token.startswith(start, autoescape=True)))
-    return [ProviderConnection._make(row) for row in rows]
-
-
-async def replace_token(session: AsyncSession, row: ProviderConnection, encrypted: str) -> None:
-    """Store the token of this connection in another encryption, unless it has changed."""
-    is_same = and_(_is(row.owner_id, row.id), _COLUMNS.refresh_token == row.refresh_token)
-    await session.execute(update(provider_connections).where(is_same).values(refresh_token=encrypted))
+    return [ProviderConnection._make(row) for row in await session.execute(rows())]
 
 
 async def counts(session: Executor, owner_id: int) -> dict[int, int]:
@@ -103,19 +53,6 @@ async def put(session: AsyncSession, owner_id: int, subject: str | None, **value
     return int((await session.execute(statement.returning(_COLUMNS.id))).scalar_one())
 
 
-async def change(session: AsyncSession, owner_id: int, number: int, **values: object) -> None:
-    """Set columns of a connection."""
-    await session.execute(update(provider_connections).where(_is(owner_id, number)).values(**values))
-
-
-async def end(session: AsyncSession, seen: ProviderConnection, error: str, now: int) -> bool:
-    """Mark that a login has ended, unless it was connected again since it was read; return whether that changed it."""
-    is_same = (_is(seen.owner_id, seen.id), _COLUMNS.state == "active", _COLUMNS.refresh_token == seen.refresh_token)
-    values = {"state": "reauth_required", "last_error": error, "last_error_at": now}
-    statement = update(provider_connections).where(*is_same).values(**values).returning(_COLUMNS.id)
-    return (await session.execute(statement)).first() is not None
-
-
 async def to_revoke(session: Executor, now: int, limit: int) -> list[ProviderConnection]:
     """Return disconnected logins whose consent is to be revoked now, of all owners."""
     columns = [_COLUMNS[name] for name in ProviderConnection._fields]
@@ -125,13 +62,13 @@ async def to_revoke(session: Executor, now: int, limit: int) -> list[ProviderCon
 
 async def revoking(session: Executor, owner_id: int) -> list[ProviderConnection]:
     """Return the disconnected logins of an owner whose consent is still to be revoked."""
-    query = _rows(_COLUMNS.owner_id == owner_id, _COLUMNS.revoke_at.is_not(None))
+    query = rows(_COLUMNS.owner_id == owner_id, _COLUMNS.revoke_at.is_not(None))
     return [ProviderConnection._make(row) for row in await session.execute(query)]
 
 
 async def tries(session: Executor, owner_id: int, number: int) -> int:
     """Return how often the revocation was tried."""
-    return int((await session.execute(select(_COLUMNS.revoke_tries).where(_is(owner_id, number)))).scalar_one())
+    return int((await session.execute(select(_COLUMNS.revoke_tries).where(is_login(owner_id, number)))).scalar_one())
 
 
 async def names_of(session: Executor, owner_id: int, number: int) -> list[str]:
@@ -193,16 +130,3 @@ async def forget(session: AsyncSession, owner_id: int, names: Sequence[str], now
     await session.execute(update(events).where(*is_event).values(data=data))
     await session.execute(delete(changed_locations).where(changed_locations.c.location_name.in_(names)))
     await session.execute(delete(location_owners).where(location_owners.c.name.in_(names)))
-
-
-async def owners_of(session: Executor, names: Sequence[str]) -> dict[str, int]:
-    """Return the owners of locations, for those that have one."""
-    query = select(location_owners.c.name, location_owners.c.owner_id).where(location_owners.c.name.in_(names))
-    return {row.name: row.owner_id for row in await session.execute(query)}
-
-
-async def claim(session: AsyncSession, owner_id: int, name: str) -> bool:
-    """Make the owner the one of a location; return False if another owner has it."""
-    row = insert_into(session, location_owners).values(name=name, owner_id=owner_id).on_conflict_do_nothing()
-    await session.execute(row)
-    return (await owners_of(session, [name]))[name] == owner_id

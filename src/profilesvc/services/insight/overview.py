@@ -18,8 +18,9 @@ from profilesvc.services.context import Caller, Services
 from profilesvc.services.key_events import entry
 from profilesvc.storage import connection as contacts
 from profilesvc.storage import keys, locations, post_usage, users
+from profilesvc.storage.connection import KeyRow
 from profilesvc.storage.insight import overview
-from profilesvc.storage.insight.overview import KeyRow, SiteRow
+from profilesvc.storage.insight.overview import SiteRow
 from profilesvc.storage.keys import domains_of
 
 MOST_KEYS = 5_000

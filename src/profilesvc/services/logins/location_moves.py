@@ -12,6 +12,7 @@ from profilesvc.services.holds import fit_plan, hold
 from profilesvc.services.provider_logins import provider_of
 from profilesvc.storage import holds, locations, users
 from profilesvc.storage import provider_connections as table
+from profilesvc.storage import provider_logins as logins
 from profilesvc.storage.drafts import drafts
 
 _ENDED_FOR = 7 * DAY  # after which a login that its owner has not connected again holds no location
@@ -25,7 +26,7 @@ async def release(services: Services, owner_id: int, names: Collection[str]) -> 
         ServiceError: SERVICE_UNAVAILABLE.
     """
     async with services.storage.read() as session:
-        owners = await table.owners_of(session, list(names))
+        owners = await locations.owners_of(session, list(names))
     for name, other in owners.items():
         if other != owner_id and (number := await _lost_login(services, other, name)) is not None:
             services.storage.renew()
@@ -38,7 +39,7 @@ async def _lost_login(services: Services, owner_id: int, name: str) -> int | Non
         place = await locations.place_of(session, owner_id, name)
         if place is None or place.connection_id is None:
             return None
-        row = await table.find(session, owner_id, place.connection_id)
+        row = await logins.find(session, owner_id, place.connection_id)
     if row is None:
         return None
     if row.state == "reauth_required":
