@@ -3,7 +3,7 @@
 Modules that only serving needs are imported inside functions, so that a command starts in half the time.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,11 +24,11 @@ from profilesvc.domain.time import Clock, SystemClock
 from profilesvc.fixtures import TEST_KEY_IDS, fixture_path, load_world
 from profilesvc.limits.limiter import Limiter
 from profilesvc.limits.opening import open_allowance, open_budget, open_windows
-from profilesvc.operations import demo_data, housekeeping
+from profilesvc.operations import demo_data
 from profilesvc.provider.port import Provider
 from profilesvc.services import pepper, provider_logins
-from profilesvc.services.context import Services
-from profilesvc.services.notify.resolving import Lookups, Resolver
+from profilesvc.services.audit import PendingEvents
+from profilesvc.services.context import Resolver, Services
 from profilesvc.settings import PREFIX, Settings, SettingsError
 from profilesvc.telemetry.metrics import Metrics
 from profilesvc.telemetry.watching import Watcher, open_watcher
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from profilesvc.emulator.guard import Guard
     from profilesvc.provider.quota import Counters
+    from profilesvc.rooms import Room
 
 SIGNING_KEY_FILE = "signing_key.pem"
 DEMO_KEY_FILE = "demo.json"
@@ -55,7 +56,7 @@ class Runtime:
 
     A process that serves the emulator on its own socket sets `guard`, and its URL for pushes if that is not BASE_URL.
     The command that replaces the pepper sets `accepts_new_pepper`.
-    PostgreSQL shows `role` with the connections.
+    PostgreSQL shows `role` with the connections. Without `rooms`, the service has all of them.
     """
 
     clock: Clock = field(default_factory=SystemClock)
@@ -67,8 +68,17 @@ class Runtime:
     issuer: DevIssuer | None = None
     watcher: Watcher = field(default_factory=Watcher)
     accepts_new_pepper: bool = False
-    resolver: Resolver = field(default_factory=Lookups)
+    resolver: Resolver | None = None
     role: str = "command"
+    rooms: Optional["Sequence[Room]"] = None
+
+    def composed(self) -> "Sequence[Room]":
+        """Return the rooms of the service, imported when they are needed."""
+        if self.rooms is None:
+            from profilesvc.rooms import ROOMS
+
+            return ROOMS
+        return self.rooms
 
 
 async def _open_secrets(services: Services, runtime: Runtime) -> None:
@@ -189,24 +199,34 @@ async def open_services(settings: Settings, runtime: Runtime, *, provider: bool 
         identity, clock, entropy = open_identity(settings, runtime), runtime.clock, runtime.entropy
         services = Services(settings, clock, entropy, storage, client, signer, plans, limiter, identity, metrics)
         services = replace(services, resolver=runtime.resolver, push_tokens=open_push_tokens(settings, runtime))
+        services = _with_hooks(services, runtime.composed())
         await _open_secrets(services, runtime)
         async with (
             services.signing_keys.in_background(),
-            housekeeping.in_background(services) if provider else nullcontext(),
-            _delivering(services) if provider else nullcontext(),
+            _working(services) if provider and runtime.composed() else nullcontext(),
         ):
             yield services
-        services.background.spawn(services.pending_events.write(services))
+        services.background.spawn(services.part(PendingEvents).write(services))
         await services.background.drain()
         await services.single_flight.drain()
 
 
+def _with_hooks(services: Services, rooms: "Sequence[Room]") -> Services:
+    """Return services that call the rooms at the moments of the core."""
+    finished = [room.finished for room in rooms if room.finished is not None]
+    deleted = [room.post_deleted for room in rooms if room.post_deleted is not None]
+    counted = [room.counted for room in rooms if room.counted is not None]
+    return replace(services, finished=finished, post_deleted=deleted, counted=counted)
+
+
 @asynccontextmanager
-async def _delivering(services: Services) -> AsyncIterator[None]:
-    """Deliver events in the background."""
+async def _working(services: Services) -> AsyncIterator[None]:
+    """Run the periodic work of the rooms, and deliver events, in the background."""
     from profilesvc.delivery import kinds, operator, worker
+    from profilesvc.operations import housekeeping
 
     async with (
+        housekeeping.in_background(services),
         kinds.open_senders(services) as senders,
         worker.in_background(services, senders),
         operator.in_background(services),
@@ -354,10 +374,9 @@ async def _no_provider() -> AsyncIterator[tuple[Provider, Optional["Quart"]]]:
 def create_app(settings: Settings, runtime: Runtime | None = None) -> "Quart":
     """Return the service as an ASGI app, which opens its parts in its lifespan."""
     from profilesvc.api.app import build
-    from profilesvc.dashboard import routes
 
     runtime = runtime or Runtime()
-    blueprints = [routes.blueprint()]
+    blueprints = [blueprint for room in runtime.composed() for blueprint in room.blueprints()]
     if settings.with_dev_issuer:
         from profilesvc.dev_issuer.routes import blueprint
 

@@ -14,6 +14,7 @@ from profilesvc.services import keys as key_service
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.services.insight import request_log
+from profilesvc.services.insight.request_log import RequestLog
 from profilesvc.storage.tables import insight as log_tables
 from support.api import ALICE, BOB, Site, assert_error, assert_ok
 from support.partitions import recorded
@@ -79,13 +80,13 @@ class TestCounts:
 
     @OF_PROCESS
     async def test_no_request_waits_for_a_statement(self, plugin: Site, services: Services) -> None:
-        await services.request_log.write(services)
+        await services.part(RequestLog).write(services)
         with recorded(services) as statements:
             for _ in range(20):
                 assert_ok(await plugin.http.post(HEARTBEAT, json={}))
                 assert_ok(await plugin.http.get(POSTS, params={"locationId": "111"}))
             assert not [each for each in statements if "key_usage" in each or "request_log" in each]
-            await services.request_log.write(services)
+            await services.part(RequestLog).write(services)
         assert [each for each in statements if "INTO key_usage" in each]
 
 
@@ -178,7 +179,7 @@ class TestErrors:
     async def test_of_unknown_callers_leave_nothing(
         self, http: httpx.AsyncClient, alice: httpx.AsyncClient, plugin: Site, services: Services
     ) -> None:
-        await services.request_log.write(services)
+        await services.part(RequestLog).write(services)
         before = await stored(services)
         unknown = {"grant_type": "client_credentials", "client_id": "svcid_1_1_nobody", "client_secret": "A" * 64}
         assert_error(await http.post(TOKEN, json=unknown), 401, "AUTH_INVALID_TOKEN")
@@ -187,7 +188,7 @@ class TestErrors:
             assert_error(answer, 401, "AUTH_INVALID_TOKEN")
         assert_error(await http.get("/api/v1/nothing"), 404, "NOT_FOUND")
         assert_ok(await alice.get(f"{LOCATION}/111"))
-        await services.request_log.write(services)
+        await services.part(RequestLog).write(services)
         assert await stored(services) == before
 
 
@@ -228,7 +229,7 @@ class TestSecrets:
                 ),
             ]
             assert sum(answer.status_code >= 400 for answer in answers) >= 12
-        await services.request_log.write(services)
+        await services.part(RequestLog).write(services)
         rows = await stored(services)
         assert "permission" not in rows or "VALIDATION_ERROR" in rows
         assert rows.count("VALIDATION_ERROR") > 10

@@ -18,7 +18,7 @@ from profilesvc.provider.port import ProviderError
 from profilesvc.services.accounts import deletion
 from profilesvc.services.context import Services
 from profilesvc.services.logins import connections as provider_connections
-from profilesvc.services.provider_logins import provider_of
+from profilesvc.services.provider_logins import Logins, provider_of
 from profilesvc.storage import provider_logins as logins
 from profilesvc.storage import tables
 from profilesvc.storage.accounts import deletions
@@ -106,7 +106,7 @@ async def test_revocation_in_flight_ends_no_login_that_is_connected_meanwhile(
     await services.background.settle()
     assert assert_ok(await alice.get(CONNECTIONS)) == {"connections": []}
     number = await connected(browser, alice)
-    services.logins._providers.clear()  # and their access tokens
+    services.part(Logins)._providers.clear()  # and their access tokens
     assert assert_ok(await alice.get(f"{CONNECTIONS}/{number}"))["state"] == "active"
 
 

@@ -17,7 +17,8 @@ from profilesvc.services.access import require_location
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.drafts import drafts, photos
 from profilesvc.services.logins import connections as provider_connections
-from profilesvc.storage import provider_connections as connections_table
+from profilesvc.services.provider_logins import Logins
+from profilesvc.storage import provider_logins as logins_table
 from profilesvc.storage.tables import metadata
 from support.api import ALICE, BOB, assert_error, assert_ok
 from support.consent import (
@@ -58,7 +59,7 @@ async def bobs(dial: Dial) -> AsyncIterator[Browser]:
 
 def secrets_of(services: Services) -> list[str]:
     """The refresh tokens in the memory of this process."""
-    return [str(slot[2]) for slot in services.logins._providers]
+    return [str(slot[2]) for slot in services.part(Logins)._providers]
 
 
 async def test_owner_connects_a_login_and_imports_chosen_locations(
@@ -305,10 +306,10 @@ async def test_expired_refresh_token_ends_the_login_of_every_process(
     await imported(alice, number, locations=[BAKERY])
     clock.advance(seconds=5000)
     await emulator.post("/__emulator/clock", json={"advance_seconds": 0})
-    other, services.logins._providers = services.logins._providers, {}
+    other, services.part(Logins)._providers = services.part(Logins)._providers, {}
     details = assert_error(await alice.get(f"{CONNECTIONS}/{number}"), 502, "PROVIDER_API_ERROR")
     assert details["reason"] == "reauth_required"
-    services.logins._providers = other
+    services.part(Logins)._providers = other
     await forget_calls(emulator)
     assert_error(await alice.get("/api/v1/sync/comparison/411"), 502, "PROVIDER_API_ERROR")
     assert await calls(emulator) == []
@@ -342,7 +343,7 @@ async def test_database_that_fails_while_a_token_is_renewed_is_no_lost_response(
     await imported(alice, await connected(browser, alice), locations=[BAKERY])
     clock.advance(hours=2)
     await forget_calls(emulator)
-    works, original = [True] if statement == "find" else [], getattr(connections_table, statement)
+    works, original = [True] if statement == "find" else [], getattr(logins_table, statement)
 
     async def failing(*args: Any, **values: Any) -> Any:
         if not works:
@@ -350,7 +351,7 @@ async def test_database_that_fails_while_a_token_is_renewed_is_no_lost_response(
         works.pop()
         return await original(*args, **values)
 
-    monkeypatch.setattr(connections_table, statement, failing)
+    monkeypatch.setattr(logins_table, statement, failing)
     answer = await alice.post("/api/v1/posts", params={"locationId": BAKERY}, json={"summary": "Once"})
     monkeypatch.undo()
     if is_sent:
@@ -534,7 +535,7 @@ async def test_no_plaintext_token_in_database_log_or_response(
     answers = [await alice.get(CONNECTIONS), await alice.get(f"{CONNECTIONS}/{number}")]
     stored = await everything(services) + await dumped(services)
     assert stored.count("dana@example.com") >= 2
-    [provider] = services.logins._providers.values()
+    [provider] = services.part(Logins)._providers.values()
     token: str = provider._transport._tokens._login.refresh_token  # type: ignore[attr-defined]
     access: str = provider._transport._tokens._token  # type: ignore[attr-defined]
     assert token.startswith("1//")

@@ -11,6 +11,7 @@ from profilesvc.domain.photos import media_type, without_metadata
 from profilesvc.domain.time import DAY
 from profilesvc.services.access import missing, require_plan
 from profilesvc.services.context import Caller, Services
+from profilesvc.services.drafts.copies import Copies
 from profilesvc.storage.drafts import photos
 from profilesvc.storage.drafts.photos import Photo
 from profilesvc.tokens.jose import b64
@@ -115,7 +116,7 @@ async def read(services: Services, name: str) -> Photo:
     owner_id, ident, now = int(match[1]), match[2], services.clock.now()
     async with services.storage.read() as session:
         is_there = await photos.exists(session, owner_id, ident, now)
-    found = await services.photos.get(name, lambda: _load(services, owner_id, ident)) if is_there else None
+    found = await services.part(Copies).get(name, lambda: _load(services, owner_id, ident)) if is_there else None
     if found is None:
         raise missing("photo")
     return found
