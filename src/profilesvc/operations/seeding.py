@@ -7,8 +7,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.errors import CONFLICT
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain import profiles, verification
+from profilesvc.domain.entropy import new_sync_id
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import parse_iso
 from profilesvc.services.context import Services
 from profilesvc.storage import locations, sync, users

@@ -8,11 +8,10 @@ from typing import NamedTuple, Self
 import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.contract.audit import AuditEntry, AuditQuery, AuditTrail, Event
+from profilesvc.contract.audit import AuditEntry, AuditQuery, AuditTrail, Event, Wanted
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.stored import shown, stored_object
-from profilesvc.domain.audit import Wanted
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request, ip_prefix
 from profilesvc.domain.time import DAY, HOUR, MINUTE, iso

@@ -17,7 +17,7 @@ from profilesvc.contract.connection import (
 )
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain import connection as rules
-from profilesvc.domain.connection_reasons import Known, Reason, reason, rejection_of
+from profilesvc.domain.connection import Known, Reason, reason, rejection_of
 from profilesvc.domain.domains import domain_allowed, same_sites, site_host
 from profilesvc.domain.request import current_request
 from profilesvc.domain.time import iso_or_none

@@ -16,8 +16,8 @@ from profilesvc.contract.json import JsonObject
 from profilesvc.contract.stored import shown
 from profilesvc.contract.sync import SyncHistory, SyncHistoryEntry, SyncHistoryQuery, SyncResult
 from profilesvc.domain import profiles
+from profilesvc.domain.entropy import new_sync_id
 from profilesvc.domain.errors import ServiceError, invalid
-from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import day_of, iso
 from profilesvc.domain.verification import has_flag
 from profilesvc.provider.port import ProviderError

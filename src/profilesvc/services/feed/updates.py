@@ -15,9 +15,9 @@ from profilesvc.contract.errors import PLAN_RESTRICTION
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.updates import UpdateSettled
 from profilesvc.domain import profiles
+from profilesvc.domain.entropy import new_sync_id
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.masks import Masks, checked, paths, require_address, require_changed
-from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import iso
 from profilesvc.services import audit, idempotency, sync
 from profilesvc.services.access import require_plan

@@ -7,9 +7,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.errors import CONFLICT
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain import profiles, verification
+from profilesvc.domain.entropy import new_sync_id
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import in_background
-from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.provider.port import ProviderError, Verification
 from profilesvc.services.context import Services
 from profilesvc.services.locations import title_of, verify_location
