@@ -9,8 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Optional, cast
 
-from sqlalchemy import make_url
-
 from profilesvc.database import migrate, pooler, postgres
 from profilesvc.database.engine import Storage
 from profilesvc.database.leases import PostgresLeases
@@ -31,7 +29,8 @@ from profilesvc.services.audit import PendingEvents
 from profilesvc.services.context import Resolver, Services
 from profilesvc.settings import PREFIX, Settings, SettingsError
 from profilesvc.telemetry.metrics import Metrics
-from profilesvc.telemetry.watching import Watcher, open_watcher
+from profilesvc.telemetry.watcher import Watcher
+from profilesvc.telemetry.watching import open_watcher
 from profilesvc.tokens.id_tokens import TrustedIssuer
 from profilesvc.tokens.keys import SigningKey, generate, read_key
 from profilesvc.tokens.push_tokens import PushTokens
@@ -394,20 +393,3 @@ def create_app(settings: Settings, runtime: Runtime | None = None) -> "Quart":
         HTTPS=settings.base_url.startswith("https://"),
     )
     return app
-
-
-def workers_problem(settings: Settings, workers: int) -> str | None:
-    """Return why several processes cannot share this database, or None."""
-    if workers > 1 and make_url(settings.effective_database_url).get_backend_name() == "sqlite":
-        return f"several workers need PostgreSQL. Set {PREFIX}DATABASE_URL=postgresql+asyncpg://…"
-    return None
-
-
-def workers_warning(settings: Settings, workers: int) -> str | None:
-    """Return a warning if several processes count rate limits separately, or None."""
-    if workers > 1 and settings.limits.enabled and not settings.limits.shared:
-        return (
-            f"each of {workers} workers counts rate limits separately, so callers can get up to {workers} times the "
-            f"limit. Set {PREFIX}LIMITS__STORAGE_URL=redis://… to count together."
-        )
-    return None

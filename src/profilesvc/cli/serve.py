@@ -55,7 +55,7 @@ def _check(settings: Settings, workers: int) -> None:
     Raises:
         SettingsError: The number of workers, or a package that is missing.
     """
-    from profilesvc.bootstrap import workers_problem, workers_warning
+    from profilesvc.cli._process.workers import workers_problem, workers_warning
     from profilesvc.telemetry.watching import open_watcher
 
     if problem := workers_problem(settings, workers):

@@ -30,7 +30,7 @@ from profilesvc.database.writers import Executions
 from profilesvc.domain.request import current_request
 from profilesvc.server.scope import App, Message, Receive, Scope, Send
 from profilesvc.settings import TracingSettings
-from profilesvc.telemetry.watching import Watcher
+from profilesvc.telemetry.watcher import Watcher
 
 _SEND_SECONDS, _END_SECONDS = 3.0, 5.0
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})

@@ -1,33 +1,8 @@
-"""The watcher of a running service: traces if a collector is configured, else nothing."""
+"""The choice of the watcher: traces if a collector is configured, else nothing."""
 
-from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import TYPE_CHECKING
-
-from profilesvc.database.engine import Storage
 from profilesvc.fixtures import how_to_install
 from profilesvc.settings import PREFIX, Settings, SettingsError
-
-if TYPE_CHECKING:
-    from profilesvc.server.scope import App
-
-
-class Watcher:
-    """A watcher that does nothing."""
-
-    def opened(self) -> AbstractAsyncContextManager[None]:
-        """Watch while the block runs."""
-        return nullcontext()
-
-    def around(self, app: "App") -> "App":
-        """Wrap an ASGI app to watch its requests."""
-        return app
-
-    def storage(self, url: str, pool_size: int, replica_url: str = "") -> Storage:
-        """Open a storage to watch its transactions."""
-        return Storage(url, pool_size, replica_url)
-
-    def provider_request(self, api: str, operation: str, outcome: str, seconds: float) -> None:
-        """Watch a request to the provider that has just ended (`provider.transport.Observe`)."""
+from profilesvc.telemetry.watcher import Watcher
 
 
 def open_watcher(settings: Settings) -> Watcher:
