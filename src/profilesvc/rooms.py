@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from quart import Blueprint
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.domain.request import Finished
 from profilesvc.operations.notify import webhooks
@@ -22,7 +23,7 @@ class Room:
     name: str
     blueprints: Callable[[], Sequence[Blueprint]] = tuple
     finished: Callable[[Services, Finished], None] | None = None
-    post_deleted: Callable[[Services, int, str], Awaitable[None]] | None = None
+    post_deleted: Callable[[Services, AsyncSession, int, str], Awaitable[None]] | None = None
     counted: Callable[[Services], Awaitable[dict[str, dict[str, int]]]] | None = None
 
 

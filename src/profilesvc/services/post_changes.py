@@ -114,9 +114,9 @@ async def _forget(services: Services, location: AllowedLocation, post_id: str, k
             document = late or _unknown(location, post_id, kind)
             if document is not None:
                 events.publish(services, session, owner_id, posts.event(kind, location, document))
-    if document is not None:
-        for forget in services.post_deleted:
-            await forget(services, owner_id, document)
+        if document is not None:
+            for act in services.post_deleted:
+                await act(services, session, owner_id, document)
 
 
 def _unknown(location: AllowedLocation, post_id: str, kind: EventType) -> str | None:

@@ -293,8 +293,9 @@ async def end(services: Services, row: ProviderConnection) -> ProviderConnection
 
 
 async def _release_photos(services: Services, owner_id: int, documents: list[str]) -> None:
-    for document in documents:
-        await photos.release(services, owner_id, document)
+    async with services.storage.write() as session:
+        for document in documents:
+            await photos.release(services, session, owner_id, document)
 
 
 async def withdraw(services: Services, session: AsyncSession, row: ProviderConnection) -> None:

@@ -64,7 +64,7 @@ async def _disconnect(services: Services, owner_id: int, name: str, number: int)
         await hold(services, session, owner_id, holds.at_locations([name]), "user_requested")
         documents = await drafts.documents(session, owner_id, [name])
         await table.forget(session, owner_id, [name], now)
+        for document in documents:
+            await photos.release(services, session, owner_id, document)
         await fit_plan(services, session, user)
         await audit.record(services, session, "provider.disconnected", owner_id, connection_id=number, location_id=name)
-    for document in documents:
-        await photos.release(services, owner_id, document)
