@@ -13,11 +13,10 @@ from benchmarks import bulk
 from profilesvc.contract.errors import CONFLICT
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.domains import allowed_domains
-from profilesvc.domain.entropy import SeededEntropy
+from profilesvc.domain.entropy import SeededEntropy, new_sync_id
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import new_client_id, new_secret, secret_digest
 from profilesvc.domain.permissions import ALL
-from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import DAY, HOUR, MINUTE, iso, month_start
 from profilesvc.emulator.embedded import EMULATOR_FILE
 from profilesvc.emulator.seeding import add, fill

@@ -3,13 +3,11 @@
 Modules that only serving needs are imported inside functions, so that a command starts in half the time.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Optional, cast
-
-from sqlalchemy import make_url
 
 from profilesvc.database import migrate, pooler, postgres
 from profilesvc.database.engine import Storage
@@ -26,11 +24,12 @@ from profilesvc.limits.limiter import Limiter
 from profilesvc.operations import demo_data
 from profilesvc.provider.port import Provider
 from profilesvc.services import pepper, provider_logins
-from profilesvc.services.context import Services
-from profilesvc.services.notify.resolving import Lookups, Resolver
+from profilesvc.services.audit import PendingEvents
+from profilesvc.services.context import Resolver, Services
 from profilesvc.settings import PREFIX, Settings, SettingsError
 from profilesvc.telemetry.metrics import Metrics
-from profilesvc.telemetry.observer import Observer, open_observer
+from profilesvc.telemetry.observer import Observer
+from profilesvc.telemetry.observing import open_observer
 from profilesvc.tokens.id_tokens import TrustedIssuer
 from profilesvc.tokens.keys import SigningKey, generate, read_key
 from profilesvc.tokens.push_tokens import PushTokens
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
 
     from profilesvc.emulator.access import ControlAccess
     from profilesvc.provider.quota import Counters
+    from profilesvc.rooms import Room
 
 SIGNING_KEY_FILE = "signing_key.pem"
 DEMO_KEY_FILE = "demo.json"
@@ -54,7 +54,7 @@ class Runtime:
 
     A process that serves the emulator on its own socket sets `access`, and its URL for pushes if that is not BASE_URL.
     The command that replaces the pepper sets `accepts_new_pepper`.
-    PostgreSQL shows `role` with the connections.
+    PostgreSQL shows `role` with the connections. Without `rooms`, the service has all of them.
     """
 
     clock: Clock = field(default_factory=SystemClock)
@@ -66,8 +66,17 @@ class Runtime:
     issuer: DevIssuer | None = None
     observer: Observer = field(default_factory=Observer)
     accepts_new_pepper: bool = False
-    resolver: Resolver = field(default_factory=Lookups)
+    resolver: Resolver | None = None
     role: str = "command"
+    rooms: Optional["Sequence[Room]"] = None
+
+    def composed(self) -> "Sequence[Room]":
+        """Return the rooms of the service, imported when they are needed."""
+        if self.rooms is None:
+            from profilesvc.rooms import ROOMS
+
+            return ROOMS
+        return self.rooms
 
 
 async def _open_secrets(services: Services, runtime: Runtime) -> None:
@@ -198,19 +207,28 @@ async def open_services(settings: Settings, runtime: Runtime, *, provider: bool 
         identity, clock, entropy = open_identity(settings, runtime), runtime.clock, runtime.entropy
         services = Services(settings, clock, entropy, storage, client, signer, plans, limiter, identity, metrics)
         services = replace(services, resolver=runtime.resolver, push_tokens=open_push_tokens(settings, runtime))
+        services = _with_hooks(services, runtime.composed())
         await _open_secrets(services, runtime)
-        async with _running(services) if provider else nullcontext():
+        async with _running(services, runtime.composed()) if provider else nullcontext():
             yield services
-        services.background.spawn(services.pending_events.write(services))
+        services.background.spawn(services.part(PendingEvents).write(services))
         await services.background.drain()
         await services.single_flight.drain()
 
 
-def _running(services: Services) -> AbstractAsyncContextManager[None]:
-    """Do the periodic work."""
+def _running(services: Services, rooms: "Sequence[Room]") -> AbstractAsyncContextManager[None]:
+    """Do the periodic work of the core and of the rooms."""
     from profilesvc.operations import schedule
 
-    return schedule.running(services)
+    return schedule.running(services, [room.name for room in rooms])
+
+
+def _with_hooks(services: Services, rooms: "Sequence[Room]") -> Services:
+    """Return services that call the rooms at the moments of the core."""
+    finished = [room.finished for room in rooms if room.finished is not None]
+    deleted = [room.post_deleted for room in rooms if room.post_deleted is not None]
+    counted = [room.counted for room in rooms if room.counted is not None]
+    return replace(services, finished=finished, post_deleted=deleted, counted=counted)
 
 
 def open_push_tokens(settings: Settings, runtime: Runtime) -> PushTokens | None:
@@ -350,10 +368,9 @@ async def _no_provider() -> AsyncIterator[tuple[Provider, Optional["Quart"]]]:
 def create_app(settings: Settings, runtime: Runtime | None = None) -> "Quart":
     """Return the service as an ASGI app, which opens its parts in its lifespan."""
     from profilesvc.api.app import build
-    from profilesvc.dashboard import routes
 
     runtime = runtime or Runtime()
-    blueprints = [routes.blueprint()]
+    blueprints = [blueprint for room in runtime.composed() for blueprint in room.blueprints()]
     if settings.with_dev_issuer:
         from profilesvc.dev_issuer.routes import blueprint
 
@@ -371,20 +388,3 @@ def create_app(settings: Settings, runtime: Runtime | None = None) -> "Quart":
         HTTPS=settings.base_url.startswith("https://"),
     )
     return app
-
-
-def workers_problem(settings: Settings, workers: int) -> str | None:
-    """Return why several processes cannot share this database, or None."""
-    if workers > 1 and make_url(settings.effective_database_url).get_backend_name() == "sqlite":
-        return f"several workers need PostgreSQL. Set {PREFIX}DATABASE_URL=postgresql+asyncpg://…"
-    return None
-
-
-def workers_warning(settings: Settings, workers: int) -> str | None:
-    """Return a warning if several processes count rate limits separately, or None."""
-    if workers > 1 and settings.limits.enabled and not settings.limits.shared:
-        return (
-            f"each of {workers} workers counts rate limits separately, so callers can get up to {workers} times the "
-            f"limit. Set {PREFIX}LIMITS__STORAGE_URL=redis://… to count together."
-        )
-    return None

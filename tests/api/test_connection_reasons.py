@@ -11,6 +11,7 @@ from profilesvc.contract.events import EventOwner, PublishedEvent
 from profilesvc.delivery.messages import story
 from profilesvc.domain.time import FrozenClock
 from profilesvc.services.context import Services
+from profilesvc.services.insight.request_log import RequestLog
 from profilesvc.storage.events import Subject
 from profilesvc.storage.tables import keys
 from profilesvc.storage.tables.insight import request_log
@@ -26,7 +27,7 @@ Send = Callable[[httpx.AsyncClient, dict[str, str]], Awaitable[httpx.Response]]
 
 
 async def status(alice: httpx.AsyncClient, services: Services, client_id: str) -> dict[str, Any]:
-    await services.request_log.write(services)
+    await services.part(RequestLog).write(services)
     await services.background.settle()
     found: dict[str, Any] = assert_ok(await alice.get(f"/api/v1/api-keys/{client_id}/status"))
     return found

@@ -13,7 +13,9 @@ from profilesvc.database.engine import Storage
 from profilesvc.domain.time import DAY, HOUR, FrozenClock, month_start
 from profilesvc.operations import housekeeping
 from profilesvc.services import audit
+from profilesvc.services.audit import PendingEvents
 from profilesvc.services.context import Services
+from profilesvc.services.insight.request_log import RequestLog
 from profilesvc.services.jobs import Job, Where, run_once
 from profilesvc.storage import tables
 from profilesvc.storage.upkeep.housekeeping import PIECE
@@ -35,8 +37,8 @@ def event(at: int) -> dict[str, Any]:
 class TestUpkeep:
     async def test_deletes_only_expired_rows(self, plugin: Site, services: Services) -> None:
         now, of_key = services.clock.now(), {"owner_id": 1, "key_id": plugin.key["service_client_id"]}
-        await services.pending_events.write(services)
-        await services.request_log.write(services)
+        await services.part(PendingEvents).write(services)
+        await services.part(RequestLog).write(services)
 
         def old(kept: int) -> list[int]:
             return [now - kept - 1, now - kept + HOUR]

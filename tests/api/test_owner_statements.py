@@ -13,6 +13,7 @@ from profilesvc.operations import census, housekeeping, operator, publishing
 from profilesvc.operations.feed import readings
 from profilesvc.operations.notify import sweep
 from profilesvc.services import keys
+from profilesvc.services.audit import PendingEvents
 from profilesvc.services.context import Caller, Services
 from support.api import assert_ok
 from support.citus import SHARDS, on_a_cluster, on_one_server, tasks
@@ -44,7 +45,7 @@ async def seen(
         await of_the_dashboard(services, owner, sites["page"])
         await first_login(services)
         await every_operation(Surface(http, record, alice, sites, emulator))
-        await services.pending_events.write(services)
+        await services.part(PendingEvents).write(services)
         await services.background.settle()
     assert len(statements) > 60
     return statements

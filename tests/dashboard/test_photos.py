@@ -73,7 +73,8 @@ async def test_a_form_that_is_sent_twice_stores_its_photo_once(
 async def test_a_repeated_upload_does_not_shorten_the_time_of_a_draft(services: Services, clock: FrozenClock) -> None:
     alice = await operator.act_for(services, ALICE)
     url = await service.store(services, alice, png(), "once")
-    await service.hold(services, alice.owner_id, f'{{"media": [{{"sourceUrl": "{url}"}}]}}')
+    async with services.storage.write() as session:
+        await service.hold(services, session, alice.owner_id, f'{{"media": [{{"sourceUrl": "{url}"}}]}}')
     assert await service.store(services, alice, png(), "once") == url
     clock.advance(days=31)
     await housekeeping.run_once(services)

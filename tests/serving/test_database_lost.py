@@ -21,7 +21,9 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import housekeeping, readiness
 from profilesvc.services import audit
+from profilesvc.services.audit import PendingEvents
 from profilesvc.services.context import Services
+from profilesvc.services.insight.request_log import RequestLog
 from profilesvc.services.jobs import run_once
 from profilesvc.settings import Settings
 from profilesvc.storage import keys
@@ -262,8 +264,8 @@ async def test_after_a_restart_of_the_server_the_first_request_of_each_kind_succ
     await restarted()
     await services.beats.add(Beat(key.owner_id, key.id, services.clock.now()))
     await restarted()
-    services.pending_events.token_issued(services, key, [])
-    await services.pending_events.write(services)
+    services.part(PendingEvents).token_issued(services, key, [])
+    await services.part(PendingEvents).write(services)
     await restarted()
     assert (await http.get("/readyz")).status_code == 200
     await restarted()
@@ -286,7 +288,7 @@ async def test_requests_of_keys_are_written_when_the_database_is_back(
     for _ in range(2):
         await run_once(services, job_named("request_log"))  # the outage is in the log once
         with pytest.raises(ServiceError):
-            await services.request_log.write(services)
+            await services.part(RequestLog).write(services)
     await asyncio.to_thread(role.postgres.run, f"GRANT {right} TO {ROLE}", role.database)
     later.seconds += 60
     await run_once(services, job_named("request_log"))

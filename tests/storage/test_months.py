@@ -20,6 +20,7 @@ from profilesvc.database.engine import create_engine
 from profilesvc.domain.time import DAY, HOUR, month_start, parse_iso
 from profilesvc.operations import housekeeping
 from profilesvc.services import audit
+from profilesvc.services.audit import PendingEvents
 from profilesvc.services.context import Services
 from profilesvc.storage import sync
 from profilesvc.storage.tables import partitions
@@ -185,7 +186,7 @@ async def test_lists_read_months_by_index_and_in_order(services: Services, plugi
     """Without a sort, a page does not read a whole history."""
     owner = 1
     with recorded(services) as seen:
-        await services.pending_events.write(services)
+        await services.part(PendingEvents).write(services)
         async with services.storage.read() as session:
             await sync.history(session, owner, LOCATION, 0, 10)
         await audit.of_key(services, None, plugin.key["client_id"], AuditQuery())

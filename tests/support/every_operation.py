@@ -2,11 +2,10 @@
 
 import httpx
 
-from profilesvc.contract.audit import AuditQuery
+from profilesvc.contract.audit import AuditQuery, Wanted
 from profilesvc.contract.keys import KeyRoll
 from profilesvc.contract.webhooks import DeliveryAttempt, DeliveryListQuery, WebhookCreate
 from profilesvc.delivery import requests
-from profilesvc.domain.audit import Wanted
 from profilesvc.domain.time import DAY, HOUR
 from profilesvc.operations import operator
 from profilesvc.services import access, audit, credentials, events, keys, sessions, tokens

@@ -21,7 +21,6 @@ from profilesvc.domain.rates import Counted
 from profilesvc.domain.request import Finished, RequestInfo, client_address, serving
 from profilesvc.server.scope import BEFORE, MALFORMED, App, Message, Receive, Scope, Send
 from profilesvc.services.context import Services
-from profilesvc.services.insight.request_log import MOST_FINISHED
 
 access_log = logging.getLogger("profilesvc.access")  # a line per request, if `access_log` is set
 METRICS = "/metrics"
@@ -219,11 +218,11 @@ class RequestGuard:
                 if is_counted and (services := self._services()) is not None:
                     method = scope["method"] if scope["method"] in _METHODS else "other"
                     services.metrics.request(method, request.route, message["status"], request.outcome, seconds)
-                    if request.key is not None:
-                        log, lasted = services.request_log, services.clock.now() - began
-                        log.finished.append(Finished(request.key, request, method, message["status"], began, lasted))
-                        if len(log.finished) >= MOST_FINISHED:
-                            log.collect(services)
+                    if request.key is not None and services.finished:
+                        lasted = services.clock.now() - began
+                        finished = Finished(request.key, request, method, message["status"], began, lasted)
+                        for note in services.finished:
+                            note(services, finished)
                 if access_log.isEnabledFor(logging.INFO):
                     _log(scope, message["status"], seconds, request)
             await send(message)

@@ -15,8 +15,7 @@ from quart.datastructures import FileStorage
 from werkzeug.datastructures import MultiDict
 from werkzeug.http import parse_options_header
 
-from profilesvc.api.request import KB, AwaitedBody
-from profilesvc.api.uploads import Upload
+from profilesvc.api.request import KB, AwaitedBody, Upload
 from profilesvc.contract.errors import PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE
 from profilesvc.domain.errors import ServiceError, invalid
 

@@ -55,8 +55,8 @@ def _check(settings: Settings, workers: int) -> None:
     Raises:
         SettingsError: The number of workers, or a package that is missing.
     """
-    from profilesvc.bootstrap import workers_problem, workers_warning
-    from profilesvc.telemetry.observer import open_observer
+    from profilesvc.cli._process.workers import workers_problem, workers_warning
+    from profilesvc.telemetry.observing import open_observer
 
     if problem := workers_problem(settings, workers):
         raise SettingsError(problem)

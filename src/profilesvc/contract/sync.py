@@ -6,7 +6,8 @@ from pydantic import Field
 
 from profilesvc.contract.common import Data, PageLimit, PageNumber, Query, UtcTime
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.updates import EditStatus
+
+EditStatus = Literal["live", "pending", "overridden_by_provider"]
 
 SyncStatus = Literal["success", "skipped", "failed"]
 SyncDirection = Literal["push", "pull"]

@@ -17,7 +17,7 @@ from profilesvc.delivery.smtp import UNSUBSCRIBE, Mailer, Rejected, Unsent
 from profilesvc.domain import heartbeats
 from profilesvc.domain.alerts import next_time
 from profilesvc.domain.bidi import html_without_controls, without_controls
-from profilesvc.domain.mailboxes import mailbox
+from profilesvc.domain.hosts import mailbox
 from profilesvc.domain.problems import counted
 from profilesvc.domain.time import DAY, SECOND, parse_iso
 from profilesvc.services.context import Services

@@ -16,6 +16,7 @@ from profilesvc.operations import census, operator
 from profilesvc.operations.notify import sweep
 from profilesvc.services import holds, keys, locations
 from profilesvc.services.context import Services
+from profilesvc.services.logins import importing
 
 T = TypeVar("T")
 EMAILS = {"alice": "alice@example.com", "bob": "bob@example.com", "carol": "carol@example.com"}
@@ -73,7 +74,7 @@ class OperatorControl:
             ServiceError: The account belongs to another user, or the provider fails.
         """
         try:
-            return self._run(lambda services: locations.import_account(services, EMAILS.get(user, user), account))
+            return self._run(lambda services: importing.import_account(services, EMAILS.get(user, user), account))
         finally:
             self._record()  # else its calls to the provider would be recorded as those of the next request
 

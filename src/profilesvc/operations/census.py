@@ -5,7 +5,6 @@ A job counts a sample of bounded size once a minute, and requests read the store
 
 from profilesvc.domain.heartbeats import OFFLINE_AFTER, ONLINE_FOR
 from profilesvc.domain.time import SECOND
-from profilesvc.operations.notify import sweep, webhooks
 from profilesvc.services.context import Services
 from profilesvc.storage.upkeep import census as stored
 from profilesvc.telemetry.metrics import exposition_of
@@ -46,7 +45,7 @@ async def count(services: Services) -> None:
     services.storage.renew()
     async with services.storage.read(may_be_old=True) as session:
         counts = await stored.by_state(session, now, now - ONLINE_FOR, now - OFFLINE_AFTER)
-    counts["delivery_backlog"] = await webhooks.backlog(services)
-    counts["alarms"] = {"held": int(await sweep.held_since(services) is not None)}
+    for more in services.counted:
+        counts |= await more(services)
     async with services.storage.write() as session:
         await stored.store(session, counts, now)

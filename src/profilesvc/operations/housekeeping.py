@@ -4,12 +4,11 @@ import logging
 
 from profilesvc.domain.heartbeats import HISTORY, OFFLINE_AFTER
 from profilesvc.domain.time import DAY, HOUR, month_start
-from profilesvc.services import audit, events, idempotency
+from profilesvc.services import audit, events, idempotency, locations
 from profilesvc.services.context import Services
-from profilesvc.services.insight import request_log
-from profilesvc.services.reviews import mirrors
 from profilesvc.storage import events as stored_events
 from profilesvc.storage.tables import partitions
+from profilesvc.storage.tables.insight import LOG_KEPT
 from profilesvc.storage.tables.partitions import MONTHLY
 from profilesvc.storage.upkeep import housekeeping
 
@@ -29,12 +28,12 @@ KEPT: dict[str, int] = {
     "leases": HOUR,
     "deliveries": events.KEPT,
     "events": events.KEPT,
-    "mirrors": mirrors.VALID,
+    "mirrors": locations.ANNOUNCED_AGE,
     "notifications": 8 * DAY,  # Pub/Sub repeats a message for at most seven
     "photos": HOUR,
     "sessions": HOUR,
-    "key_usage": request_log.KEPT_COUNTS,
-    "request_log": request_log.KEPT,
+    "key_usage": 31 * DAY,  # a caller can ask for 30
+    "request_log": LOG_KEPT,
 }
 
 

@@ -10,7 +10,8 @@ from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Services
 from profilesvc.services.logins import logins
 from profilesvc.services.provider_logins import provider_of
-from profilesvc.storage import provider_logins as table
+from profilesvc.storage import logins as table
+from profilesvc.storage import provider_logins
 from profilesvc.storage.provider_logins import ProviderLogin
 
 
@@ -68,7 +69,7 @@ async def disconnect(services: Services, owner_id: int, number: int) -> Provider
 
 async def _require(services: Services, owner_id: int, number: int) -> ProviderLogin:
     async with services.storage.read() as session:
-        row = await table.find(session, owner_id, number)
+        row = await provider_logins.find(session, owner_id, number)
     if row is None or row.state == "disconnected":
         raise ServiceError(NOT_FOUND, "There is no such connection.")
     return row

@@ -7,8 +7,9 @@ from profilesvc.contract.json import JsonObject
 from profilesvc.contract.sync import CheckedBy, ComparedField, FilteredField, SyncComparison, SyncPreview
 from profilesvc.domain import profiles, verification
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.masks import NO_EDITS, Masks
 from profilesvc.domain.time import iso
-from profilesvc.domain.updates import NO_EDITS, Masks, has_flag
+from profilesvc.domain.verification import has_flag
 from profilesvc.provider.port import Provider, ProviderError
 from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Services

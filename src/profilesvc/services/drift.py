@@ -9,12 +9,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.events import ProfileDrifted
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.sync import Difference
-from profilesvc.domain import meaning, profiles, updates
+from profilesvc.domain import meaning, profiles, verification
+from profilesvc.domain.masks import Masks
 from profilesvc.provider.port import Provider
 from profilesvc.services import events
 from profilesvc.services.context import AllowedLocation, Services
 from profilesvc.services.provider_logins import require_kept
-from profilesvc.storage import feed, locations
+from profilesvc.storage import locations
 from profilesvc.storage.locations import LocationState
 
 
@@ -74,9 +75,9 @@ async def note_google(
         ProviderError: The provider's version could not be read.
         ServiceError: SERVICE_UNAVAILABLE.
     """
-    is_updated = updates.has_flag(profile, "hasGoogleUpdated")
+    is_updated = verification.has_flag(profile, "hasGoogleUpdated")
     async with services.storage.read() as session:
-        before = await feed.google_update(session, location.owner_id, location.name)
+        before = await locations.google_update(session, location.owner_id, location.name)
     if not is_updated and before is None:
         return 0
     found, calls = list[JsonObject](), 0
@@ -90,13 +91,13 @@ async def note_google(
             await require_kept(session, location)
             owner_id, name = location.owner_id, location.name
             differing = [one for one in found if _differs(one, profile)]
-            if await feed.note_google_update(session, owner_id, name, before, digest) and differing:
+            if await locations.note_google_update(session, owner_id, name, before, digest) and differing:
                 _publish(services, session, owner_id, name, differing)
     return calls
 
 
 def _of_google(profile: JsonObject, updated: JsonObject) -> list[JsonObject]:
     """Return the fields that the provider shows consumers with another value; those in review are the owner's own."""
-    shown, masks = updated.get("location") or {}, updates.Masks.of(updated)
+    shown, masks = updated.get("location") or {}, Masks.of(updated)
     values = [(path, profiles.at(profile, path), profiles.at(shown, path)) for path in sorted(masks.theirs)]
     return [{"field": path, "source": ours, "provider": theirs} for path, ours, theirs in values if ours != theirs]

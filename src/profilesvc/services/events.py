@@ -1,7 +1,5 @@
 """The events of owners: written in the transaction of their cause, and read as a log (docs/events.md)."""
 
-from typing import TYPE_CHECKING
-
 import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -16,11 +14,9 @@ from profilesvc.contract.events import (
 )
 from profilesvc.domain.errors import invalid
 from profilesvc.domain.time import DAY, iso
+from profilesvc.services.context import AllowedLocation, Caller, Services
 from profilesvc.storage import events
 from profilesvc.storage.events import NewEvent, StoredPublishedEvent
-
-if TYPE_CHECKING:  # `services.context` imports modules that record events
-    from profilesvc.services.context import AllowedLocation, Caller, Services
 
 KEPT = 30 * DAY
 _READ = 5_000  # events of an owner that one page of a location reads at most
@@ -31,7 +27,7 @@ def new(kind: EventType, data: EventData, *, key_id: int | None = None, location
     return NewEvent(kind, data.model_dump_json(by_alias=True, warnings=False), key_id, location_name)
 
 
-def publish(services: "Services", session: AsyncSession, owner_id: int, *found: NewEvent) -> None:
+def publish(services: Services, session: AsyncSession, owner_id: int, *found: NewEvent) -> None:
     """Write events of an owner, and what delivers them, when this transaction ends."""
     if found:
         events.add(session, owner_id, list(found), services.clock.now())
@@ -69,7 +65,7 @@ def _number(owner_id: int, text: str | None) -> int:
 
 
 async def of_location(
-    services: "Services", location: "AllowedLocation", before: int | None, limit: int
+    services: Services, location: AllowedLocation, before: int | None, limit: int
 ) -> tuple[list[PublishedEvent], int | None]:
     """Return events of a location, newest first, and what to pass as `before` for older ones, if there may be any.
 
@@ -85,7 +81,7 @@ async def of_location(
     return [published(owner_id, row) for row in rows[:limit]], older if has_more else None
 
 
-async def list_page(services: "Services", caller: "Caller", query: EventListQuery) -> EventList:
+async def list_page(services: Services, caller: Caller, query: EventListQuery) -> EventList:
     """Return events of the caller after one of them, oldest first.
 
     Raises:

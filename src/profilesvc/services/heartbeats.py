@@ -18,17 +18,15 @@ from profilesvc.contract.connection import (
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain import heartbeats as rules
 from profilesvc.domain.domains import domain_allowed, same_sites, site_host
-from profilesvc.domain.heartbeats import Span
+from profilesvc.domain.heartbeats import Known, Reason, Span, reason, rejection_of
 from profilesvc.domain.request import current_request
-from profilesvc.domain.status_reasons import Known, Reason, reason, rejection_of
 from profilesvc.domain.time import iso_or_none
 from profilesvc.services import origins
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Prefetch, Services, deactivated
 from profilesvc.services.tokens import verify_secret
 from profilesvc.storage import heartbeats, keys, locations, users
-from profilesvc.storage.heartbeats import Beat, KeyStatus
-from profilesvc.storage.insight.overview import KeyRow
+from profilesvc.storage.heartbeats import Beat, KeyRow, KeyStatus
 from profilesvc.storage.keys import KeyState, has_ended
 
 _ADDRESS_ORDER = ("locality", "administrativeArea", "postalCode")

@@ -16,10 +16,10 @@ from profilesvc.contract.json import JsonObject
 from profilesvc.contract.stored import shown
 from profilesvc.contract.sync import SyncHistory, SyncHistoryEntry, SyncHistoryQuery, SyncResult
 from profilesvc.domain import profiles
+from profilesvc.domain.entropy import new_sync_id
 from profilesvc.domain.errors import ServiceError, invalid
-from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import day_of, iso
-from profilesvc.domain.updates import has_flag
+from profilesvc.domain.verification import has_flag
 from profilesvc.provider.port import ProviderError
 from profilesvc.services import drift, events, idempotency
 from profilesvc.services.access import missing, require_plan

@@ -5,10 +5,9 @@ from typing import NamedTuple, TypedDict
 from sqlalchemy import ColumnElement, String, and_, case, cast, exists, insert, literal, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.contract.audit import Event
+from profilesvc.contract.audit import Event, Wanted
 from profilesvc.database.statements import Executor, Insert, PreparedWrite, insert_by, insert_into
 from profilesvc.database.writers import Executions
-from profilesvc.domain.audit import Wanted
 from profilesvc.domain.time import DAY, month_start
 from profilesvc.storage.tables import audit, keys
 

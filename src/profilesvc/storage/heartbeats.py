@@ -20,8 +20,7 @@ from sqlalchemy import (
 
 from profilesvc.database.statements import Executor, Insert, Prefetch, Prepared, PreparedWrite, Row, fetch, insert_by
 from profilesvc.database.writers import Executions
-from profilesvc.domain.heartbeats import OFFLINE_AFTER, ONLINE_FOR, Span, state
-from profilesvc.domain.status_reasons import REJECTIONS
+from profilesvc.domain.heartbeats import OFFLINE_AFTER, ONLINE_FOR, REJECTIONS, Span, state
 from profilesvc.domain.time import month_start
 from profilesvc.storage.tables import OWNER, connections, contacts, holds, keys, secrets
 from profilesvc.storage.tables.insight import request_log
@@ -248,3 +247,27 @@ async def runs(session: Executor, owner_id: int, since: int) -> list[tuple[int, 
         contacts.c.owner_id == owner_id, contacts.c.started_at >= month_start(since), contacts.c.ended_at >= since
     )
     return [tuple(row) for row in await session.execute(query)]
+
+
+class KeyRow(NamedTuple):
+    """A live key with its last contact, one of its holds, and whether it has a badge."""
+
+    id: int
+    client_id: str
+    name: str
+    location_name: str
+    allowed_domains: str
+    created_at: int
+    has_badge: bool
+    last_heartbeat_at: int | None
+    plugin_version: str | None
+    wp_version: str | None
+    php_version: str | None
+    site_host: str | None
+    other_site_host: str | None
+    other_site_host_at: int | None
+    last_used_at: int | None
+    secret_at: int | None
+    retiring_until: int | None
+    rejection: str | None
+    hold_reason: str | None

@@ -1,12 +1,15 @@
 """Queries on the cached locations."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, bindparam, case, func, insert, null, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, Prepared, fetch
-from profilesvc.storage.tables import OWNER, businesses, location_owners, locations
+from profilesvc.database.statements import Executor, Prepared, fetch, insert_into, upsert
+from profilesvc.storage.tables import OWNER, businesses, location_owners, locations, readings
+
+What = Literal["profile", "reviews"]
 
 
 class LocationState(NamedTuple):
@@ -214,3 +217,45 @@ async def assigned(session: Executor, owner_id: int) -> list[str]:
         .order_by(locations.c.assigned_at, locations.c.name)
     )
     return list((await session.execute(query)).scalars())
+
+
+async def expire(session: AsyncSession, owner_id: int, location: str, what: What, at: int) -> None:
+    """Let nothing of a location be returned from a cache that was read until an instant."""
+    await upsert(session, readings, {f"{what}_from": at}, owner_id=owner_id, location_name=location)
+
+
+async def valid_from(session: Executor, owner_id: int, location: str, what: What) -> int:
+    """Return the instant after which a reading may be returned from a cache."""
+    column = readings.c.profile_from if what == "profile" else readings.c.reviews_from
+    query = select(column).where(readings.c.owner_id == owner_id, readings.c.location_name == location)
+    return (await session.execute(query)).scalar_one_or_none() or 0
+
+
+async def google_update(session: Executor, owner_id: int, location: str) -> str | None:
+    """Return the digest of the provider's own changes that were published last."""
+    query = select(readings.c.google_update).where(
+        readings.c.owner_id == owner_id, readings.c.location_name == location
+    )
+    return (await session.execute(query)).scalar_one_or_none()
+
+
+async def note_google_update(
+    session: AsyncSession, owner_id: int, location: str, before: str | None, digest: str | None
+) -> bool:
+    """Store the digest of the provider's own changes; return False if another process was first."""
+    is_same = readings.c.google_update.is_not_distinct_from(before)
+    values = {"google_update": digest}
+    return await upsert(session, readings, values, is_same, owner_id=owner_id, location_name=location)
+
+
+async def owners_of(session: Executor, names: Sequence[str]) -> dict[str, int]:
+    """Return the owners of locations, for those that have one."""
+    query = select(location_owners.c.name, location_owners.c.owner_id).where(location_owners.c.name.in_(names))
+    return {row.name: row.owner_id for row in await session.execute(query)}
+
+
+async def claim(session: AsyncSession, owner_id: int, name: str) -> bool:
+    """Make the owner the one of a location; return False if another owner has it."""
+    row = insert_into(session, location_owners).values(name=name, owner_id=owner_id).on_conflict_do_nothing()
+    await session.execute(row)
+    return (await owners_of(session, [name]))[name] == owner_id

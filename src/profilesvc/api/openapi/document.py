@@ -126,7 +126,7 @@ class Document(OpenAPIProvider):
         """Return one path with one operation."""
         declared = self._declared(rule)
         assert declared is not None, "generate_rules returns only declared routes"
-        tag, *_ = TAGS[rule.endpoint.rsplit(".", 1)[0]]
+        tag, *_ = TAGS[rule.endpoint.rsplit(".", 1)[0].partition("_")[0]]
         if isinstance(declared, OAuthEndpoint):
             operation = {**_described(declared, tag), **openapi_oauth.operation(declared, self._examples)}
             return {declared.path: {declared.method.lower(): operation}}, {}

@@ -4,7 +4,7 @@ import re
 import shutil
 from pathlib import Path
 
-from profilesvc.cli.doctor.checks import Check
+from profilesvc.cli.doctor.check import Check
 
 MB = 1_000_000
 FAIL_BELOW, WARN_BELOW = 200 * MB, 1_000 * MB  # docs/operations.md names both

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from profilesvc.cli.doctor.checks import Check
+from profilesvc.cli.doctor.check import Check
 from profilesvc.domain.problems import counted
 from profilesvc.domain.time import SystemClock
 from profilesvc.provider.connect import open_provider

@@ -5,7 +5,7 @@ from werkzeug.datastructures import MultiDict
 
 from profilesvc.api.html_forms import TEXTS
 from profilesvc.api.quart_fast import SharedBody
-from profilesvc.api.uploads import Upload
+from profilesvc.api.request import Upload
 from profilesvc.dashboard.visits import Visit, counted_by_address
 from profilesvc.domain.photos import LARGEST
 from profilesvc.services.drafts import photos

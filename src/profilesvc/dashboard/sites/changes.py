@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from profilesvc.contract.json import JsonObject
 from profilesvc.dashboard.visits import Visit
 from profilesvc.domain import profiles
-from profilesvc.domain.updates import Masks, settled_together
+from profilesvc.domain.masks import Masks, settled_together
 from profilesvc.services import comparison
 from profilesvc.services.context import AllowedLocation
 from profilesvc.services.feed import updates

@@ -18,7 +18,7 @@ from profilesvc.lab.deployed.journal import Journal
 from profilesvc.lab.deployed.pages import Page, run_page
 from profilesvc.lab.deployed.preflight import PreflightError, read_baseline
 from profilesvc.lab.deployed.undo import Undo
-from profilesvc.lab.notebooks import FOLDER as NOTEBOOKS
+from profilesvc.lab.kernels import FOLDER as NOTEBOOKS
 from profilesvc.settings import PREFIX, LabSettings, SettingsError, load
 
 _NEEDED = {"target": "BASE_URL", "user_token": "USER_TOKEN", "location": "LOCATION"}

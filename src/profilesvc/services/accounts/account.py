@@ -2,8 +2,7 @@
 
 from typing import NamedTuple
 
-from profilesvc.contract.audit import AuditEntry
-from profilesvc.domain.audit import Wanted
+from profilesvc.contract.audit import AuditEntry, Wanted
 from profilesvc.services import audit
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.insight import overview

@@ -18,7 +18,8 @@ from profilesvc.services.jobs import run_alone
 from profilesvc.services.logins import consent as provider_consent
 from profilesvc.services.logins import logins
 from profilesvc.services.users import find_user
-from profilesvc.storage import provider_logins, users
+from profilesvc.storage import logins as stored_logins
+from profilesvc.storage import users
 from profilesvc.storage.accounts import deletions
 from profilesvc.storage.accounts.deletions import Deletion
 
@@ -149,7 +150,7 @@ async def _pass(services: Services, deletion: Deletion) -> None:
 async def _disconnect(services: Services, owner_id: int) -> None:
     """Disconnect the logins at the provider. Another round withdraws their consents."""
     async with services.storage.read() as session:
-        rows = await provider_logins.listing(session, owner_id)
+        rows = await stored_logins.listing(session, owner_id)
     for row in rows:
         services.storage.renew()
         async with services.storage.write() as session:

@@ -135,9 +135,9 @@ async def save(
             raise _being_sent()
         if claim is not None:
             await claim.finish(session, 201, json.dumps(ident).encode())
-    await photos.hold(services, location.owner_id, draft.document)
-    if before is not None and before.document != draft.document:
-        await photos.release(services, location.owner_id, before.document)
+        await photos.hold(services, session, location.owner_id, draft.document)
+        if before is not None and before.document != draft.document:
+            await photos.release(services, session, location.owner_id, before.document)
     return ident
 
 
@@ -178,8 +178,7 @@ async def delete(services: Services, location: AllowedLocation, draft_id: str) -
     Raises:
         ServiceError: NOT_FOUND; CONFLICT if it is being sent.
     """
-    draft = await _removed(services, location, draft_id)
-    await photos.release(services, location.owner_id, draft.document)
+    await _remove(services, location, draft_id, photos.release)
 
 
 async def sent(services: Services, location: AllowedLocation, draft_id: str) -> None:
@@ -188,16 +187,15 @@ async def sent(services: Services, location: AllowedLocation, draft_id: str) -> 
     Raises:
         ServiceError: NOT_FOUND; CONFLICT if it is being sent.
     """
-    draft = await _removed(services, location, draft_id)
-    await photos.sent(services, location.owner_id, draft.document)
+    await _remove(services, location, draft_id, photos.sent)
 
 
-async def _removed(services: Services, location: AllowedLocation, draft_id: str) -> Draft:
+async def _remove(services: Services, location: AllowedLocation, draft_id: str, settle: photos.Settle) -> None:
     draft = await get(services, location, draft_id)
     async with services.storage.write() as session:
         if not await drafts.remove(session, location.owner_id, location.name, draft_id):
             raise _being_sent()
-    return draft
+        await settle(services, session, location.owner_id, draft.document)
 
 
 async def unschedule(services: Services, location: AllowedLocation, draft_id: str) -> Draft:
@@ -269,7 +267,7 @@ async def publish(services: Services, due: DueDraft) -> None:
         return
     async with services.storage.write() as session:
         await drafts.sent(session, due.owner_id, due.id)
-    await photos.sent(services, due.owner_id, draft.document)
+        await photos.sent(services, session, due.owner_id, draft.document)
 
 
 async def _failed(services: Services, due: DueDraft, error: ServiceError, *, may_exist: bool) -> None:

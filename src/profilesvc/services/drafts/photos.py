@@ -4,6 +4,10 @@ import asyncio
 import hashlib
 import json
 import re
+from collections.abc import Awaitable, Callable, Coroutine
+from weakref import WeakValueDictionary
+
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import CONFLICT
 from profilesvc.domain.errors import ServiceError, invalid
@@ -22,6 +26,7 @@ _MB = 1024 * 1024
 _HELD = 253_370_764_800_000  # the year 9999: as long as a draft needs it
 _FREE = "Delete drafts or posts with photos that you do not need, or use the URL of a photo instead."
 _PATH = "/dashboard/photos/"
+Settle = Callable[[Services, AsyncSession, int, str], Awaitable[None]]  # what becomes of the photos of a post, as JSON
 _NAME = re.compile(r"([1-9][0-9]{0,17})-([A-Za-z0-9_-]{22})\.(?:jpg|png)", re.ASCII)
 
 
@@ -71,29 +76,25 @@ def _name(services: Services, url: str) -> re.Match[str] | None:
     return _NAME.fullmatch(url.removeprefix(prefix)) if url.startswith(prefix) else None
 
 
-async def hold(services: Services, owner_id: int, document: str) -> None:
+async def hold(services: Services, session: AsyncSession, owner_id: int, document: str) -> None:
     """Keep the photos of a post, as JSON, for as long as it is a draft."""
     for name in _own(services, owner_id, document):
-        async with services.storage.write() as session:
-            await photos.keep(session, owner_id, name, _HELD)
+        await photos.keep(session, owner_id, name, _HELD)
 
 
-async def sent(services: Services, owner_id: int, document: str) -> None:
+async def sent(services: Services, session: AsyncSession, owner_id: int, document: str) -> None:
     """Keep the photos of a draft that is now a post for 30 days, unless another draft has them."""
     for name in _own(services, owner_id, document):
-        async with services.storage.write() as session:
-            if not await photos.is_drafted(session, owner_id, name):
-                await photos.keep(session, owner_id, name, services.clock.now() + KEPT)
+        if not await photos.is_drafted(session, owner_id, name):
+            await photos.keep(session, owner_id, name, services.clock.now() + KEPT)
 
 
-async def release(services: Services, owner_id: int, document: str) -> None:
+async def release(services: Services, session: AsyncSession, owner_id: int, document: str) -> None:
     """Delete the photos of a draft or post that was deleted, unless another draft or post has them."""
     for name in _own(services, owner_id, document):
-        async with services.storage.write() as session:
-            if await photos.is_drafted(session, owner_id, name):
-                continue
-            if not await photos.is_posted(session, owner_id, name):
-                await photos.remove(session, owner_id, name)
+        if await photos.is_drafted(session, owner_id, name) or await photos.is_posted(session, owner_id, name):
+            continue
+        await photos.remove(session, owner_id, name)
 
 
 def _own(services: Services, owner_id: int, document: str) -> list[str]:
@@ -115,7 +116,7 @@ async def read(services: Services, name: str) -> Photo:
     owner_id, ident, now = int(match[1]), match[2], services.clock.now()
     async with services.storage.read() as session:
         is_there = await photos.exists(session, owner_id, ident, now)
-    found = await services.photos.get(name, lambda: _load(services, owner_id, ident)) if is_there else None
+    found = await services.part(Copies).get(name, lambda: _load(services, owner_id, ident)) if is_there else None
     if found is None:
         raise missing("photo")
     return found
@@ -131,3 +132,26 @@ async def _load(services: Services, owner_id: int, ident: str) -> Photo | None:
         return Photo(found.media_type, await asyncio.to_thread(without_metadata, found.content))
     except ValueError:
         return found
+
+
+class Copies:
+    """The photos that are being sent, by name. Their readers share a copy, because slow ones would fill the memory."""
+
+    def __init__(self) -> None:
+        self._photos: WeakValueDictionary[str, Photo] = WeakValueDictionary()
+        self._loading: dict[str, asyncio.Task[Photo | None]] = {}
+
+    async def get(self, name: str, load: Callable[[], Coroutine[object, None, Photo | None]]) -> Photo | None:
+        """Return the copy of a photo; `load` reads it if there is none, once for all who wait for it."""
+        if (found := self._photos.get(name)) is not None:
+            return found
+        loading = self._loading.get(name)
+        if loading is None:
+            loading = self._loading[name] = asyncio.get_running_loop().create_task(load())
+            loading.add_done_callback(lambda done: self._loaded(name, done))
+        return await asyncio.shield(loading)
+
+    def _loaded(self, name: str, done: "asyncio.Task[Photo | None]") -> None:
+        del self._loading[name]
+        if not done.cancelled() and done.exception() is None and (photo := done.result()) is not None:
+            self._photos[name] = photo

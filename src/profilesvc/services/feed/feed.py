@@ -19,8 +19,8 @@ from profilesvc.provider.port import Provider, ProviderError
 from profilesvc.services.access import invalid_token
 from profilesvc.services.context import Services
 from profilesvc.services.provider_logins import provider_of
-from profilesvc.storage import feed
-from profilesvc.storage.feed import What
+from profilesvc.storage import feed, locations
+from profilesvc.storage.locations import What
 from profilesvc.storage.provider_logins import ProviderLogin
 from profilesvc.tokens.signer import TokenRejected
 
@@ -110,7 +110,7 @@ async def _receive(services: Services, message: _Message) -> Result:
         if owner_id is None:
             return "unknown"
         for what in message.named:
-            await feed.expire(session, owner_id, message.location, what, at)
+            await locations.expire(session, owner_id, message.location, what, at)
             await feed.mark(session, owner_id, message.location, what, at)
     return "received"
 

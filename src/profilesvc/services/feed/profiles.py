@@ -1,7 +1,7 @@
 """Read a location's profile in the background, to find what has changed at the provider."""
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.domain.updates import has_flag
+from profilesvc.domain.verification import has_flag
 from profilesvc.provider.port import Provider
 from profilesvc.services import drift
 from profilesvc.services.context import AllowedLocation, Services

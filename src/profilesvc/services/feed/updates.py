@@ -14,9 +14,10 @@ from profilesvc.contract.audit import Event
 from profilesvc.contract.errors import PLAN_RESTRICTION
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.updates import UpdateSettled
-from profilesvc.domain import profiles, updates
+from profilesvc.domain import profiles
+from profilesvc.domain.entropy import new_sync_id
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.sync_ids import new_sync_id
+from profilesvc.domain.masks import Masks, checked, paths, require_address, require_changed
 from profilesvc.domain.time import iso
 from profilesvc.services import audit, idempotency, sync
 from profilesvc.services.access import require_plan
@@ -51,7 +52,7 @@ async def read(services: Services, location: AllowedLocation) -> Rendered:
     with raising_provider_failure():
         remote = await provider_at(services, location)
         updated = await remote.google_updated(location.name)
-    masks = {name: ",".join(updates.paths(updated.get(name))) for name in ("diffMask", "pendingMask")}
+    masks = {name: ",".join(paths(updated.get(name))) for name in ("diffMask", "pendingMask")}
     return Rendered(orjson.dumps({"location": updated.get("location") or {}, **masks}))
 
 
@@ -71,7 +72,7 @@ async def settle(
             PROVIDER_API_ERROR, in this order; VALIDATION_ERROR also if the provider has not changed a field.
     """
     decision, lock = request[0], sync.SyncLock(services, location)
-    mask = updates.checked(request[1])
+    mask = checked(request[1])
 
     async def settle_once(claim: Claim | None) -> Rendered:
         _require_plan(location, mask)
@@ -107,10 +108,10 @@ async def _patch(
     await sync.require_verified(services, location, ours)
     updated = await remote.google_updated(location.name)
     document = ours if decision == "reject" else updated.get("location") or {}
-    masks = updates.Masks.of(updated)
+    masks = Masks.of(updated)
     if not is_repeated:
-        updates.require_changed(mask, masks)
-    updates.require_address(mask, masks, document)
+        require_changed(mask, masks)
+    require_address(mask, masks, document)
     values = profiles.masked(document, mask)
     return _Settlement(decision, mask, values, await remote.patch_location(location.name, values, mask))
 

@@ -9,10 +9,11 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, iso
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
-from profilesvc.services.insight.request_log import KEPT
+from profilesvc.services.insight.request_log import write
 from profilesvc.storage import keys
 from profilesvc.storage.insight import request_log
 from profilesvc.storage.insight.request_log import DayOfKey, LoggedRow
+from profilesvc.storage.tables.insight import LOG_KEPT
 
 _VALUE = re.compile(r"<(?:\w+:)?(\w+)>")
 
@@ -26,7 +27,7 @@ async def read(services: Services, caller: Caller, client_id: str, query: KeyReq
         ServiceError: NOT_FOUND.
     """
     with contextlib.suppress(ServiceError):  # if nothing can be written, what is stored can still be read
-        await services.request_log.write(services)
+        await write(services)
     now, limit, before = services.clock.now(), query.limit, None
     if query.before is not None:
         at, _, row_id = query.before.partition("-")
@@ -38,7 +39,7 @@ async def read(services: Services, caller: Caller, client_id: str, query: KeyReq
             raise missing("API key")
         days = await request_log.days(session, key.owner_id, key.id, first)
         of_key, errors = (key.owner_id, key.id), query.errors_only == "true"
-        rows = await request_log.page(session, of_key, now - KEPT, before, limit + 1, errors=errors)
+        rows = await request_log.page(session, of_key, now - LOG_KEPT, before, limit + 1, errors=errors)
     shown = rows[:limit]
     return KeyRequests(
         usage=_usage(days, first, now),

@@ -12,14 +12,15 @@ from profilesvc.domain.heartbeats import Period
 from profilesvc.domain.plans import Plan
 from profilesvc.domain.posts import can_have_posts
 from profilesvc.domain.time import DAY, month_start
-from profilesvc.domain.updates import has_flag
+from profilesvc.domain.verification import has_flag
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.heartbeats import reason_of
 from profilesvc.services.key_events import entry
 from profilesvc.storage import heartbeats as contacts
 from profilesvc.storage import keys, locations, post_usage, users
+from profilesvc.storage.heartbeats import KeyRow
 from profilesvc.storage.insight import overview
-from profilesvc.storage.insight.overview import KeyRow, SiteRow
+from profilesvc.storage.insight.overview import SiteRow
 from profilesvc.storage.keys import domains_of
 
 MOST_KEYS = 5_000

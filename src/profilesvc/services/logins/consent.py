@@ -24,7 +24,7 @@ from profilesvc.services.logins import logins
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.services.provider_logins import consents, page_of, purpose
 from profilesvc.storage import identities, users
-from profilesvc.storage import provider_logins as table
+from profilesvc.storage import logins as table
 from profilesvc.tokens.seals import Seal
 from profilesvc.tokens.signer import random_id
 

@@ -24,7 +24,7 @@ from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.profiles import at
 from profilesvc.domain.request import low_priority
 from profilesvc.domain.time import DAY, HOUR, MINUTE, iso, iso_or_none
-from profilesvc.domain.updates import has_flag
+from profilesvc.domain.verification import has_flag
 from profilesvc.provider.port import Granted, ProviderError
 from profilesvc.services import audit, events
 from profilesvc.services.access import missing
@@ -32,12 +32,13 @@ from profilesvc.services.context import Caller, Services
 from profilesvc.services.drafts import photos
 from profilesvc.services.feed import feed
 from profilesvc.services.holds import fit_plan, hold
-from profilesvc.services.locations import assign_within_plan, store_imported
+from profilesvc.services.locations import assign_within_plan
 from profilesvc.services.logins import location_moves
+from profilesvc.services.logins.importing import store_imported
 from profilesvc.services.provider_errors import raising_provider_failure
 from profilesvc.services.provider_logins import consents, page_of, provider_of, purpose
-from profilesvc.storage import holds, locations, users
-from profilesvc.storage import provider_logins as table
+from profilesvc.storage import holds, locations, provider_logins, users
+from profilesvc.storage import logins as table
 from profilesvc.storage.drafts import drafts
 from profilesvc.storage.provider_logins import ProviderLogin
 from profilesvc.storage.tables.columns import number_of
@@ -79,7 +80,7 @@ async def own(services: Services, caller: Caller, connection_id: str) -> tuple[P
         ServiceError: NOT_FOUND, also for another owner's connection and for one that is disconnected.
     """
     async with services.storage.read() as session:
-        row = await table.find(session, caller.owner_id, number_of(connection_id))
+        row = await provider_logins.find(session, caller.owner_id, number_of(connection_id))
         if row is None or row.state == "disconnected":
             raise missing("connection")
         return row, (await table.locations_by_login(session, caller.owner_id)).get(row.id, 0)
@@ -104,7 +105,7 @@ async def get(services: Services, caller: Caller, connection_id: str) -> Provide
     accounts = await _found(services, row)
     found = [profile for _, profiles in accounts for profile in profiles]
     async with services.storage.read() as session:
-        owners = await table.owners_of(session, [profile["name"] for profile in found])
+        owners = await locations.owners_of(session, [profile["name"] for profile in found])
     listed = [
         FoundAccount(
             name=account["name"],
@@ -222,10 +223,10 @@ async def _import(
     """
     name, owner_id = profile["name"], row.owner_id
     await users.lock_user(session, owner_id)
-    current = await table.find(session, owner_id, row.id)
+    current = await provider_logins.find(session, owner_id, row.id)
     if current is None or current.state == "disconnected":  # while the provider was asked
         raise missing("connection")
-    if not await table.claim(session, owner_id, name):
+    if not await locations.claim(session, owner_id, name):
         return "unavailable"
     values = {**values, "connection_id": row.id, "is_verified": has_flag(profile, "hasVoiceOfMerchant")}
     await store_imported(services, session, owner_id, values, profile)
@@ -271,7 +272,7 @@ async def end(services: Services, row: ProviderLogin) -> ProviderConnectionDisco
     now, owner_id = services.clock.now(), row.owner_id
     async with services.storage.write() as session:
         user = await users.lock_user(session, owner_id)
-        current = await table.find(session, owner_id, row.id)
+        current = await provider_logins.find(session, owner_id, row.id)
         if current is None or current.state == "disconnected":  # by another request in the meantime
             raise missing("connection")
         row = current
@@ -291,15 +292,16 @@ async def end(services: Services, row: ProviderLogin) -> ProviderConnectionDisco
 
 
 async def _release_photos(services: Services, owner_id: int, documents: list[str]) -> None:
-    for document in documents:
-        await photos.release(services, owner_id, document)
+    async with services.storage.write() as session:
+        for document in documents:
+            await photos.release(services, session, owner_id, document)
 
 
 async def withdraw(services: Services, session: AsyncSession, row: ProviderLogin) -> None:
     """Forget a login, but for its encrypted token, by which `revoke_due` withdraws the consent."""
     empty = {"subject": None, "email": None, "last_error": None, "last_error_at": None}
     ended = _ended(services, row.owner_id, row.subject or "", _kept(services, row).token)
-    await table.change(session, row.owner_id, row.id, **empty, **ended)
+    await provider_logins.change(session, row.owner_id, row.id, **empty, **ended)
 
 
 async def decline(services: Services, session: AsyncSession, owner_id: int, granted: Granted) -> None:
@@ -340,7 +342,7 @@ async def keep_consent(services: Services, session: AsyncSession, owner_id: int,
     """Do not withdraw the earlier consent of a login that is connected again: that would end the new one too."""
     for row in await table.revoking(session, owner_id):
         if _kept(services, row).subject == subject:
-            await table.change(session, owner_id, row.id, refresh_token=None, revoke_at=None)
+            await provider_logins.change(session, owner_id, row.id, refresh_token=None, revoke_at=None)
 
 
 async def revoke_due(services: Services) -> None:
@@ -354,7 +356,7 @@ async def revoke_due(services: Services) -> None:
 async def _revoke(services: Services, row: ProviderLogin) -> None:
     async with consents(services, row.owner_id):
         async with services.storage.read() as session:
-            current = await table.find(session, row.owner_id, row.id)
+            current = await provider_logins.find(session, row.owner_id, row.id)
         if current is None or current.refresh_token is None:  # connected again, or revoked by another process
             return
         token, has_failed = _kept(services, current).token, False
@@ -373,4 +375,4 @@ async def _note_revocation(services: Services, row: ProviderLogin, *, has_failed
         values: dict[str, object] = {"refresh_token": None, "revoke_at": None, "revoke_tries": tries + 1}
         if has_failed and tries < len(_REVOKE_PAUSES):
             values = {"revoke_at": services.clock.now() + _REVOKE_PAUSES[tries], "revoke_tries": tries + 1}
-        await table.change(session, row.owner_id, row.id, **values)
+        await provider_logins.change(session, row.owner_id, row.id, **values)

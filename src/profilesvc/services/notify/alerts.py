@@ -27,7 +27,7 @@ from profilesvc.contract.stored import acting, shown, stored_list, stored_object
 from profilesvc.database.statements import Executor
 from profilesvc.domain.alerts import next_time, quiet_until
 from profilesvc.domain.errors import ServiceError, invalid
-from profilesvc.domain.mailboxes import mailbox
+from profilesvc.domain.hosts import mailbox
 from profilesvc.domain.time import DAY, iso
 from profilesvc.domain.webhooks import derived
 from profilesvc.services import audit

@@ -20,6 +20,8 @@ import dns.asyncresolver
 import dns.exception
 import dns.resolver
 
+from profilesvc.services.context import Resolver, Services
+
 SECONDS = 4.0  # for a lookup
 _QUESTION_SECONDS = 3.0  # less, because some name servers respond to the question for IPv4 addresses only
 _KEPT_SECONDS = 60.0  # for a name without an address, and at most for one with addresses
@@ -38,7 +40,6 @@ class Found(NamedTuple):
     seconds: float
 
 
-Resolver = Callable[[int, str], Awaitable[list[str]]]  # the addresses of a host, asked for by an owner; or OSError
 Query = Callable[[str], Awaitable[Found]]
 
 
@@ -190,3 +191,8 @@ def _parsed_servers(path: Path) -> dns.asyncresolver.Resolver:
         resolver = dns.asyncresolver.Resolver(configure=False)
         resolver.nameservers = ["127.0.0.1"]
         return resolver
+
+
+def resolver_of(services: Services) -> Resolver:
+    """Return the resolver of a service: the one that it was given, or the lookups of this process."""
+    return services.resolver or services.part(Lookups)

@@ -28,6 +28,7 @@ from profilesvc.domain.time import iso, iso_or_none
 from profilesvc.services import audit, events
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
+from profilesvc.services.notify.resolving import resolver_of
 from profilesvc.storage import users
 from profilesvc.storage.notify import channels
 from profilesvc.storage.notify.channels import Channel
@@ -243,7 +244,7 @@ async def _require_public(services: Services, caller: Caller, target: Target) ->
     await services.limiter.count("calls-per-user", caller.owner_id)
     try:
         async with asyncio.timeout(_RESOLVE_SECONDS):
-            addresses = await services.resolver(caller.owner_id, target.host)
+            addresses = await resolver_of(services)(caller.owner_id, target.host)
     except OSError:  # also TimeoutError
         return
     if not all(map(is_public, addresses)):

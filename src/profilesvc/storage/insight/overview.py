@@ -5,7 +5,7 @@ from typing import NamedTuple
 from sqlalchemy import BigInteger, and_, bindparam, func, literal, select
 
 from profilesvc.database.statements import Executor, Prepared, fetch
-from profilesvc.storage.heartbeats import reasons
+from profilesvc.storage.heartbeats import KeyRow, reasons
 from profilesvc.storage.keys import live
 from profilesvc.storage.locations import is_kept, with_business
 from profilesvc.storage.tables import OWNER, businesses, connections, holds, keys, locations, posts
@@ -24,30 +24,6 @@ class SiteRow(NamedTuple):
     sync_enabled: bool
     business_id: int | None
     business_name: str | None
-
-
-class KeyRow(NamedTuple):
-    """A live key with its last contact, one of its holds, and whether it has a badge."""
-
-    id: int
-    client_id: str
-    name: str
-    location_name: str
-    allowed_domains: str
-    created_at: int
-    has_badge: bool
-    last_heartbeat_at: int | None
-    plugin_version: str | None
-    wp_version: str | None
-    php_version: str | None
-    site_host: str | None
-    other_site_host: str | None
-    other_site_host_at: int | None
-    last_used_at: int | None
-    secret_at: int | None
-    retiring_until: int | None
-    rejection: str | None
-    hold_reason: str | None
 
 
 _KEYS = keys.outerjoin(connections).outerjoin(holds)

@@ -8,7 +8,10 @@ from sqlalchemy import BigInteger, CheckConstraint
 from sqlmodel import Field
 
 from profilesvc.database.schema import metadata
+from profilesvc.domain.time import DAY
 from profilesvc.storage.tables.columns import Tenant, instant, reference
+
+LOG_KEPT = 7 * DAY
 
 
 class KeyUsageRow(Tenant, table=True):
