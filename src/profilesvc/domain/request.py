@@ -81,7 +81,7 @@ def current_request() -> RequestInfo:
 
 @contextmanager
 def in_background() -> Iterator[None]:
-    """Mark the calls of the provider in this block: calls that a person waits for go first."""
+    """Mark the calls of the provider in this block as background work, which may use half of the quota."""
     token = serving.set(replace(current_request(), background=True))
     try:
         yield
