@@ -45,13 +45,16 @@ class _Key:
 async def read_keys(
     url: str, seconds: float = TIMEOUT_SECONDS, transport: httpx.AsyncBaseTransport | None = None
 ) -> list[_Key]:
-    """Read the usable keys at a JWKS URL.
+    """Read the usable keys at a JWKS URL. Keys that cannot be read are skipped (RFC 7517 §5).
 
     Raises:
         Exception: The connection, the response or the JSON failed in any way.
     """
     async with asyncio.timeout(seconds):
-        return _keys(json_object(await _read(url, transport)))
+        entries = json_object(await _read(url, transport)).get("keys")
+    if not isinstance(entries, list):
+        raise TypeError("no field `keys`")
+    return [key for entry in entries if (key := _key(entry)) is not None]
 
 
 class RemoteKeys:
@@ -136,14 +139,6 @@ async def _read(url: str, transport: httpx.AsyncBaseTransport | None) -> bytes:
             if len(body) > MAX_BYTES:
                 raise ValueError(f"more than {MAX_BYTES} bytes")
         return bytes(body)
-
-
-def _keys(document: JsonObject) -> list[_Key]:
-    """Return the usable keys of a JWK set. Keys that cannot be read are skipped (RFC 7517 §5)."""
-    entries = document.get("keys")
-    if not isinstance(entries, list):
-        raise TypeError("no field `keys`")
-    return [key for entry in entries if (key := _key(entry)) is not None]
 
 
 def _key(entry: JsonObject) -> _Key | None:

@@ -21,7 +21,7 @@ Obstacle = Literal["no_key", "paused", "not_paused", "held", "sync_off", "never_
 ACTS: tuple[Act, ...] = get_args(Act)
 MOST = 50  # locations of a request
 SECONDS = 20.0  # no further location is started after this time
-_FAILURES = 3  # in a row, after which the rest is not tried: the provider is away, or a budget is used up
+_FAILURES = 3  # in a row, after which the rest is not tried: the provider is away, or a quota is used up
 
 
 @dataclass(frozen=True, slots=True)
