@@ -62,6 +62,7 @@ class Runtime:
     entropy: Entropy = field(default_factory=SystemEntropy)
     emulator: Optional["Quart"] = None
     guard: Optional["Guard"] = None
+    services: Services | None = None  # of a process that opens them before its app
     switches: dict[str, object] = field(default_factory=dict)  # of an emulator that starts with the demo data
     own_url: str = ""
     issuer: DevIssuer | None = None
@@ -163,10 +164,13 @@ def _open_windows(settings: Settings, clock: Clock) -> Windows:
 
 
 @asynccontextmanager
-async def open_services(settings: Settings, runtime: Runtime, *, provider: bool = True) -> AsyncIterator[Services]:
+async def open_services(
+    settings: Settings, runtime: Runtime, *, provider: bool = True, jobs: bool = True
+) -> AsyncIterator[Services]:
     """Open all parts in order, and close them in reverse.
 
-    Without `provider`, the provider is not opened, for commands that do not use it.
+    Without `provider`, the provider is not opened, for commands that do not use it. Without it or `jobs`, there is no
+    periodic work.
 
     Raises:
         SettingsError: A setting, the database or a key cannot be used.
@@ -190,7 +194,7 @@ async def open_services(settings: Settings, runtime: Runtime, *, provider: bool 
         services = Services(settings, clock, entropy, storage, client, signer, plans, limiter, identity, metrics)
         services = replace(services, resolver=runtime.resolver, push_tokens=open_push_tokens(settings, runtime))
         await _open_secrets(services, runtime)
-        async with _running(services) if provider else nullcontext():
+        async with _running(services) if provider and jobs else nullcontext():
             yield services
         services.background.spawn(services.pending_events.write(services))
         await services.background.drain()
@@ -342,7 +346,7 @@ async def _no_provider() -> AsyncIterator[tuple[Provider, Optional["Quart"]]]:
 
 
 def create_app(settings: Settings, runtime: Runtime | None = None) -> "Quart":
-    """Return the service as an ASGI app, which opens its parts in its lifespan."""
+    """Return the service as an ASGI app, which opens its parts in its lifespan, unless the runtime has them."""
     from profilesvc.api.app import build
     from profilesvc.dashboard import routes
 
@@ -357,7 +361,11 @@ def create_app(settings: Settings, runtime: Runtime | None = None) -> "Quart":
 
         blueprints.append(browser.blueprint(lambda: cast("Quart", runtime.emulator)))
     runtime.watcher, runtime.role = open_watcher(settings), "serve"
-    app = build(lambda: open_services(settings, runtime), runtime.entropy, blueprints, runtime.watcher.around)
+
+    def opened() -> AbstractAsyncContextManager[Services]:
+        return open_services(settings, runtime) if runtime.services is None else nullcontext(runtime.services)
+
+    app = build(opened, runtime.entropy, blueprints, runtime.watcher.around)
     app.config.update(
         MAX_IN_FLIGHT=settings.max_in_flight,
         TRUSTED_HOPS=settings.trusted_hops,

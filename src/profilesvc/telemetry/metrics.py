@@ -173,7 +173,7 @@ class Metrics:
         self._look = look
 
     async def share(self) -> None:
-        """Write the gauges to the shared directory. Of several processes only one is scraped, and it reads them there."""
+        """Write the gauges to the shared directory: of several processes only one is scraped."""
         if os.environ.get(SHARED_FOLDER):
             self._sample()
 
