@@ -61,6 +61,7 @@ class Runtime:
     entropy: Entropy = field(default_factory=SystemEntropy)
     emulator: Optional["Quart"] = None
     access: Optional["ControlAccess"] = None
+    services: Services | None = None  # of a process that opens them before its app
     switches: dict[str, object] = field(default_factory=dict)  # of an emulator that starts with the demo data
     own_url: str = ""
     issuer: DevIssuer | None = None
@@ -181,10 +182,13 @@ def _open_windows(settings: Settings, clock: Clock) -> Windows:
 
 
 @asynccontextmanager
-async def open_services(settings: Settings, runtime: Runtime, *, provider: bool = True) -> AsyncIterator[Services]:
+async def open_services(
+    settings: Settings, runtime: Runtime, *, provider: bool = True, jobs: bool = True
+) -> AsyncIterator[Services]:
     """Open all parts in order, and close them in reverse.
 
-    Without `provider`, the provider is not opened, for commands that do not use it.
+    Without `provider`, the provider is not opened, for commands that do not use it. Without it or `jobs`, there is no
+    periodic work.
 
     Raises:
         SettingsError: A setting, the database or a key cannot be used.
@@ -209,7 +213,7 @@ async def open_services(settings: Settings, runtime: Runtime, *, provider: bool 
         services = replace(services, resolver=runtime.resolver, push_tokens=open_push_tokens(settings, runtime))
         services = _with_hooks(services, runtime.composed())
         await _open_secrets(services, runtime)
-        async with _running(services, runtime.composed()) if provider else nullcontext():
+        async with _running(services, runtime.composed()) if provider and jobs else nullcontext():
             yield services
         services.background.spawn(services.part(PendingEvents).write(services))
         await services.background.drain()
@@ -366,7 +370,7 @@ async def _no_provider() -> AsyncIterator[tuple[Provider, Optional["Quart"]]]:
 
 
 def create_app(settings: Settings, runtime: Runtime | None = None) -> "Quart":
-    """Return the service as an ASGI app, which opens its parts in its lifespan."""
+    """Return the service as an ASGI app, which opens its parts in its lifespan, unless the runtime has them."""
     from profilesvc.api.app import build
 
     runtime = runtime or Runtime()
@@ -380,7 +384,11 @@ def create_app(settings: Settings, runtime: Runtime | None = None) -> "Quart":
 
         blueprints.append(browser.blueprint(lambda: cast("Quart", runtime.emulator)))
     runtime.observer, runtime.role = open_observer(settings), "serve"
-    app = build(lambda: open_services(settings, runtime), runtime.entropy, blueprints, runtime.observer.around)
+
+    def opened() -> AbstractAsyncContextManager[Services]:
+        return open_services(settings, runtime) if runtime.services is None else nullcontext(runtime.services)
+
+    app = build(opened, runtime.entropy, blueprints, runtime.observer.around)
     app.config.update(
         MAX_IN_FLIGHT=settings.max_in_flight,
         TRUSTED_HOPS=settings.trusted_hops,

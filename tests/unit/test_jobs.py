@@ -16,7 +16,7 @@ from support.simulated_time import START, LoopClock, simulate
 
 
 class Leases:
-    """Leases of which other processes hold some."""
+    """Leases. Other processes hold those in `taken`."""
 
     def __init__(self) -> None:
         self.taken = set[str]()

@@ -161,7 +161,7 @@ class Metrics:
         self._look = look
 
     async def share(self) -> None:
-        """Write the gauges to the shared directory if there are several processes, of which only one is scraped."""
+        """Write the gauges to the shared directory: of several processes only one is scraped."""
         if os.environ.get(SHARED_FOLDER):
             self._sample()
 
