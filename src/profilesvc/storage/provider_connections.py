@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Select, and_, bindparam, delete, func, literal, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, Prepared, fetch, insert_into
+from profilesvc.database.statements import Executor, Prepared, columns, fetch, has_row, insert_into, records
 from profilesvc.storage.locations import is_kept
 from profilesvc.storage.tables import (
     OWNER,
@@ -42,11 +42,8 @@ class ProviderConnection(NamedTuple):
     last_error_at: int | None
 
 
-_LOGIN = Prepared(
-    select(*(_COLUMNS[name] for name in ProviderConnection._fields)).where(
-        _COLUMNS.owner_id == OWNER, _COLUMNS.id == bindparam("number")
-    )
-)
+_ROWS = select(*columns(provider_connections, ProviderConnection._fields))
+_LOGIN = Prepared(_ROWS.where(_COLUMNS.owner_id == OWNER, _COLUMNS.id == bindparam("number")))
 
 
 def _is(owner_id: int, number: int) -> ColumnElement[bool]:
@@ -54,8 +51,7 @@ def _is(owner_id: int, number: int) -> ColumnElement[bool]:
 
 
 def _rows(*conditions: ColumnElement[bool]) -> "Select[tuple[object, ...]]":
-    columns = [_COLUMNS[name] for name in ProviderConnection._fields]
-    return select(*columns).where(*conditions).order_by(_COLUMNS.owner_id, _COLUMNS.id)
+    return _ROWS.where(*conditions).order_by(_COLUMNS.owner_id, _COLUMNS.id)
 
 
 async def find(session: Executor, owner_id: int, number: int) -> ProviderConnection | None:
@@ -67,18 +63,18 @@ async def find(session: Executor, owner_id: int, number: int) -> ProviderConnect
 async def listing(session: Executor, owner_id: int) -> list[ProviderConnection]:
     """Return the connections of an owner that are not disconnected, oldest first."""
     query = _rows(_COLUMNS.owner_id == owner_id, _COLUMNS.state != "disconnected")
-    return [ProviderConnection._make(row) for row in await session.execute(query)]
+    return await records(session, ProviderConnection, query)
 
 
 async def of_all_owners(session: Executor) -> list[ProviderConnection]:
     """Return the connections of all owners, for the operator."""
-    return [ProviderConnection._make(row) for row in await session.execute(_rows())]
+    return await records(session, ProviderConnection, _rows())
 
 
 async def with_token_like(session: Executor, start: str) -> list[ProviderConnection]:
     """Return the connections of all owners whose encrypted token starts with this."""
-    rows = await session.execute(_rows(_COLUMNS.refresh_token.startswith(start, autoescape=True)))
-    return [ProviderConnection._make(row) for row in rows]
+    is_like = _COLUMNS.refresh_token.startswith(start, autoescape=True)
+    return await records(session, ProviderConnection, _rows(is_like))
 
 
 async def replace_token(session: AsyncSession, row: ProviderConnection, encrypted: str) -> None:
@@ -113,20 +109,19 @@ async def end(session: AsyncSession, seen: ProviderConnection, error: str, now: 
     is_same = (_is(seen.owner_id, seen.id), _COLUMNS.state == "active", _COLUMNS.refresh_token == seen.refresh_token)
     values = {"state": "reauth_required", "last_error": error, "last_error_at": now}
     statement = update(provider_connections).where(*is_same).values(**values).returning(_COLUMNS.id)
-    return (await session.execute(statement)).first() is not None
+    return await has_row(session, statement)
 
 
 async def to_revoke(session: Executor, now: int, limit: int) -> list[ProviderConnection]:
     """Return disconnected logins whose consent is to be revoked now, of all owners."""
-    columns = [_COLUMNS[name] for name in ProviderConnection._fields]
-    query = select(*columns).where(_COLUMNS.revoke_at <= now).order_by(_COLUMNS.revoke_at).limit(limit)
-    return [ProviderConnection._make(row) for row in await session.execute(query)]
+    query = _ROWS.where(_COLUMNS.revoke_at <= now).order_by(_COLUMNS.revoke_at).limit(limit)
+    return await records(session, ProviderConnection, query)
 
 
 async def revoking(session: Executor, owner_id: int) -> list[ProviderConnection]:
     """Return the disconnected logins of an owner whose consent is still to be revoked."""
     query = _rows(_COLUMNS.owner_id == owner_id, _COLUMNS.revoke_at.is_not(None))
-    return [ProviderConnection._make(row) for row in await session.execute(query)]
+    return await records(session, ProviderConnection, query)
 
 
 async def tries(session: Executor, owner_id: int, number: int) -> int:
@@ -151,9 +146,9 @@ class Contents(NamedTuple):
 
 async def contents(session: Executor, owner_id: int, number: int) -> list[Contents]:
     """Return what is stored of the locations that a connection reaches."""
-    columns = [locations.c[name] for name in Contents._fields]
     is_of_login = locations.c.owner_id == owner_id, locations.c.connection_id == number, is_kept()
-    return [Contents._make(row) for row in await session.execute(select(*columns).where(*is_of_login).order_by("name"))]
+    query = select(*columns(locations, Contents._fields)).where(*is_of_login).order_by("name")
+    return await records(session, Contents, query)
 
 
 async def posts_of(session: Executor, owner_id: int, names: Sequence[str]) -> dict[str, list[str]]:
