@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.engine import Storage
 from profilesvc.database.migrate import LIMITS
-from profilesvc.database.statements import Executor
+from profilesvc.database.statements import Executor, has_row
 from profilesvc.storage.tables import businesses, keys, metadata, users
 from profilesvc.storage.users import continue_numbering
 
@@ -58,7 +58,7 @@ async def next_ids(session: Executor) -> tuple[int, int]:
 async def has_users_besides(session: Executor, emails: list[str], domain: str) -> bool:
     """Return whether there are users other than these and those with an address at this domain."""
     others = select(users.c.id).where(users.c.email.not_in(emails), users.c.email.not_like(f"%@{domain}"))
-    return (await session.execute(others.limit(1))).first() is not None
+    return await has_row(session, others.limit(1))
 
 
 async def settle(storage: Storage, tables: Sequence[Table]) -> None:

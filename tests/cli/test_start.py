@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from profilesvc.telemetry.watching import Watcher
 
 from profilesvc import bootstrap
 from profilesvc.database.engine import Storage
+from profilesvc.telemetry.observer import Observer
 from support.command_line import Run
 
 
@@ -30,7 +30,7 @@ def test_the_database_and_the_provider_are_opened_once(
     def announce(*_: object) -> Callable[[], None]:
         return lambda: os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(Watcher, "storage", counted("database", Watcher.storage))
+    monkeypatch.setattr(Observer, "storage", counted("database", Observer.storage))
     monkeypatch.setattr("profilesvc.bootstrap._open_provider", counted("provider", bootstrap._open_provider))
     monkeypatch.setattr(Storage, "close", counted("closed", Storage.close))
     monkeypatch.setattr("profilesvc.server.serving.freeze_heap", lambda: None)

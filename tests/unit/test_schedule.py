@@ -25,8 +25,8 @@ def table() -> list[tuple[str, ...]]:
 
 
 def listed() -> list[tuple[str, ...]]:
-    rows = []
-    for room in (None, *schedule.ROOMS):
+    rows: list[tuple[str, ...]] = []
+    for room in (None, *schedule.room_jobs()):
         for job in schedule.jobs(services(), {}, [room] if room else []):
             interval = "1 h" if job.every == 3600 else f"{job.every:g} s"
             if room is None or job not in schedule.CORE:
@@ -55,6 +55,6 @@ def test_the_core_has_no_job_of_a_room() -> None:
 
 @pytest.mark.parametrize("deliver", [True, False])
 def test_the_settings_can_leave_deliveries_to_other_processes(deliver: bool) -> None:
-    names = {job.name for job in schedule.jobs(services(deliver=deliver), {})}
+    names = {job.name for job in schedule.jobs(services(deliver=deliver), {}, ["notify"])}
     assert ("deliveries" in names) is deliver
     assert "sweep" in names

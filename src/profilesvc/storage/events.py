@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import EventType
 from profilesvc.database.engine import at_the_end
-from profilesvc.database.statements import Executor, insert_into
+from profilesvc.database.statements import Executor, columns, insert_into, record, records
 from profilesvc.domain.heartbeats import DOWN
 from profilesvc.storage.tables import channels, deliveries, event_heads, events, keys, locations, watches
 
@@ -141,7 +141,7 @@ async def page(
 ) -> list[StoredPublishedEvent]:
     """Return events of an owner with higher numbers than `after`, oldest first; no `types` means all."""
     query = (
-        select(*(events.c[name] for name in StoredPublishedEvent._fields))
+        select(*columns(events, StoredPublishedEvent._fields))
         .where(events.c.owner_id == owner_id, events.c.id > after)
         .order_by(events.c.id)
         .limit(limit)
@@ -152,7 +152,7 @@ async def page(
         query = query.join(keys, and_(keys.c.owner_id == events.c.owner_id, keys.c.id == events.c.key_id)).where(
             keys.c.owner_id == owner_id, keys.c.client_id == client_id
         )
-    return [StoredPublishedEvent._make(row) for row in await session.execute(query)]
+    return await records(session, StoredPublishedEvent, query)
 
 
 async def of_location(
@@ -163,7 +163,7 @@ async def of_location(
     No index has the location, so the statement reads all events of the owner between the numbers.
     """
     query = (
-        select(*(events.c[name] for name in StoredPublishedEvent._fields))
+        select(*columns(events, StoredPublishedEvent._fields))
         .where(
             events.c.owner_id == owner_id,
             events.c.id < before,
@@ -173,7 +173,7 @@ async def of_location(
         .order_by(events.c.id.desc())
         .limit(limit)
     )
-    return [StoredPublishedEvent._make(row) for row in await session.execute(query)]
+    return await records(session, StoredPublishedEvent, query)
 
 
 async def first(session: Executor, owner_id: int) -> int:
@@ -184,11 +184,10 @@ async def first(session: Executor, owner_id: int) -> int:
 
 async def find(session: Executor, owner_id: int, event_id: int) -> StoredPublishedEvent | None:
     """Return an event of an owner."""
-    query = select(*(events.c[name] for name in StoredPublishedEvent._fields)).where(
+    query = select(*columns(events, StoredPublishedEvent._fields)).where(
         events.c.owner_id == owner_id, events.c.id == event_id
     )
-    row = (await session.execute(query)).first()
-    return None if row is None else StoredPublishedEvent._make(row)
+    return await record(session, StoredPublishedEvent, query)
 
 
 class Subject(NamedTuple):
@@ -209,7 +208,8 @@ async def subjects(session: Executor, owner_id: int, numbers: Collection[int]) -
         .select_from(events.outerjoin(keys, key).outerjoin(locations, location))
         .where(events.c.owner_id == owner_id, events.c.id.in_(numbers))
     )
-    return {row.id: Subject._make(row[1:]) for row in await session.execute(query)}
+    rows = await session.execute(query)
+    return {row.id: Subject(row.client_id, row.primary_domain, row.location_name, row.title) for row in rows}
 
 
 async def last(session: Executor, owner_id: int) -> int:

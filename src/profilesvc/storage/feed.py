@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import and_, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, insert_into
+from profilesvc.database.statements import Executor, columns, has_row, insert_into, records
 from profilesvc.storage.locations import What, is_kept
 from profilesvc.storage.tables import changed_locations, location_owners, locations, notifications
 
@@ -15,7 +15,7 @@ _CHANGED = changed_locations.c
 async def receive(session: AsyncSession, message_id: str, now: int) -> bool:
     """Store that a message was received; return False if it was before."""
     row = insert_into(session, notifications).values(message_id=message_id, received_at=now).on_conflict_do_nothing()
-    return (await session.execute(row.returning(notifications.c.message_id))).first() is not None
+    return await has_row(session, row.returning(notifications.c.message_id))
 
 
 async def owner_of(session: Executor, location: str) -> int | None:
@@ -45,11 +45,8 @@ class Changed(NamedTuple):
 
 async def due(session: Executor, now: int, limit: int) -> list[Changed]:
     """Return what is due of all owners, the longest waiting first."""
-    columns: Any = [_CHANGED[name] for name in Changed._fields]
-    query = (
-        select(*columns).where(_CHANGED.due_at <= now).order_by(_CHANGED.due_at, _CHANGED.location_name).limit(limit)
-    )
-    return [Changed._make(row) for row in await session.execute(query)]
+    query = select(*columns(changed_locations, Changed._fields)).where(_CHANGED.due_at <= now)
+    return await records(session, Changed, query.order_by(_CHANGED.due_at, _CHANGED.location_name).limit(limit))
 
 
 def _is(found: Changed) -> Any:

@@ -21,7 +21,19 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.common import DeactivationReason
-from profilesvc.database.statements import Executor, Prefetch, Prepared, Row, fetch, fetch_one, separated
+from profilesvc.database.statements import (
+    Executor,
+    Prefetch,
+    Prepared,
+    Row,
+    columns,
+    fetch,
+    fetch_one,
+    has_row,
+    record,
+    records,
+    separated,
+)
 from profilesvc.domain.keys import Hold
 from profilesvc.storage import domains, signing_keys
 from profilesvc.storage.domains import Entry
@@ -148,7 +160,7 @@ async def locked(session: AsyncSession, client_id: str, owner_id: int | None) ->
     """
     owner = owner_of(client_id) if owner_id is None else owner_id
     lock = select(keys.c.id).where(keys.c.owner_id == owner, keys.c.client_id == client_id)
-    is_found = (await session.execute(lock.with_for_update(key_share=True))).first() is not None
+    is_found = await has_row(session, lock.with_for_update(key_share=True))
     return await own(session, client_id, owner) if is_found else None
 
 
@@ -240,7 +252,7 @@ async def end_retiring(session: AsyncSession, owner_id: int, key_id: int, now: i
 async def client_id_taken(session: Executor, client_id: str) -> bool:
     """Return whether a key, live or not, has this client id."""
     query = select(keys.c.id).where(keys.c.owner_id == owner_of(client_id), keys.c.client_id == client_id)
-    return (await session.execute(query)).first() is not None
+    return await has_row(session, query)
 
 
 async def count_live(session: Executor, owner_id: int, location: str, now: int) -> int:
@@ -273,17 +285,16 @@ class ListedKey(NamedTuple):
 def _listed(owner_id: int | None) -> Select[*tuple[object, ...]]:
     """Select the keys of a user (None: of everyone) with their most severe holds."""
     severest = select(holds.c.reason).where(_HOLDS).order_by(holds.c.severity.desc()).limit(1)
-    columns = [keys.c[name] for name in ListedKey._fields[:-1]]
+    listed = select(*columns(keys, ListedKey._fields[:-1]))
     if owner_id is None:
-        return select(*columns, severest.scalar_subquery())
+        return listed.add_columns(severest.scalar_subquery().label("hold_reason"))
     held = severest.where(holds.c.owner_id == owner_id).scalar_subquery()
-    return select(*columns, held).where(keys.c.owner_id == owner_id)
+    return listed.add_columns(held.label("hold_reason")).where(keys.c.owner_id == owner_id)
 
 
 async def listed(session: Executor, owner_id: int, client_id: str) -> ListedKey | None:
     """Return one key of a user, live or not."""
-    row = (await session.execute(_listed(owner_id).where(keys.c.client_id == client_id))).first()
-    return None if row is None else ListedKey._make(row)
+    return await record(session, ListedKey, _listed(owner_id).where(keys.c.client_id == client_id))
 
 
 async def listed_of(session: Executor, owner_id: int, ids: list[int]) -> list[ListedKey]:
@@ -291,7 +302,7 @@ async def listed_of(session: Executor, owner_id: int, ids: list[int]) -> list[Li
     if not ids:
         return []
     query = _listed(owner_id).where(keys.c.id.in_(ids)).order_by(keys.c.id)
-    return [ListedKey._make(row) for row in await session.execute(query)]
+    return await records(session, ListedKey, query)
 
 
 async def listing(
@@ -303,7 +314,7 @@ async def listing(
     their number.
     """
     query = listing_query(owner_id, live_at, before, limit)
-    return [ListedKey._make(row) for row in await session.execute(query)]
+    return await records(session, ListedKey, query)
 
 
 def listing_query(

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from sqlalchemy import ColumnElement, and_, bindparam, case, func, insert, null, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, Prepared, fetch, insert_into, upsert
+from profilesvc.database.statements import Executor, Prepared, columns, fetch, has_row, insert_into, records, upsert
 from profilesvc.storage.tables import OWNER, businesses, location_owners, locations, readings
 
 What = Literal["profile", "reviews"]
@@ -34,7 +34,7 @@ class LocationState(NamedTuple):
 
 with_business = locations.outerjoin(businesses)
 _STATE = Prepared(
-    select(*(locations.c[name] for name in LocationState._fields)).where(
+    select(*columns(locations, LocationState._fields)).where(
         locations.c.owner_id == OWNER, locations.c.name == bindparam("location")
     )
 )
@@ -60,7 +60,7 @@ def is_kept() -> ColumnElement[bool]:
 async def hold_kept(session: AsyncSession, owner_id: int, name: str) -> bool:
     """Return whether a location is not disconnected; then it stays so until the transaction ends."""
     query = select(locations.c.name).where(is_location(owner_id, name), is_kept())
-    return (await session.execute(query.with_for_update(read=True))).first() is not None
+    return await has_row(session, query.with_for_update(read=True))
 
 
 class Place(NamedTuple):
@@ -123,14 +123,14 @@ async def page(
 ) -> list[ListedLocation]:
     """Return one page ordered by title, then name; `window` is (offset, limit)."""
     query = (
-        select(*(locations.c[name] for name in ListedLocation._fields[:-1]), businesses.c.name)
+        select(*columns(locations, ListedLocation._fields[:-1]), businesses.c.name.label("business_name"))
         .select_from(with_business)
         .where(_visible(owner_id, only, unassigned))
         .order_by(locations.c.title, locations.c.name)
         .offset(window[0])
         .limit(window[1])
     )
-    return [ListedLocation._make(row) for row in await session.execute(query)]
+    return await records(session, ListedLocation, query)
 
 
 async def add(session: AsyncSession, **values: object) -> None:
@@ -185,7 +185,7 @@ async def _changed(
     session: AsyncSession, owner_id: int, name: str, condition: ColumnElement[bool], **values: object
 ) -> bool:
     statement = update(locations).where(is_location(owner_id, name), is_kept(), condition).values(**values)
-    return (await session.execute(statement.returning(locations.c.name))).first() is not None
+    return await has_row(session, statement.returning(locations.c.name))
 
 
 async def keep_profile(session: AsyncSession, owner_id: int, name: str, profile: str, title: str, read_at: int) -> None:
@@ -206,7 +206,7 @@ async def assign(session: AsyncSession, owner_id: int, name: str, business_id: i
         .values(business_id=business_id, assigned_at=now)
         .returning(locations.c.name)
     )
-    return (await session.execute(statement)).first() is not None
+    return await has_row(session, statement)
 
 
 async def assigned(session: Executor, owner_id: int) -> list[str]:

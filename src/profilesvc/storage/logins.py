@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sqlalchemy import delete, func, literal, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, insert_into
+from profilesvc.database.statements import Executor, columns, insert_into, records
 from profilesvc.storage.locations import is_kept
 from profilesvc.storage.provider_logins import ProviderLogin, is_login, rows
 from profilesvc.storage.tables import (
@@ -29,12 +29,12 @@ _COLUMNS = provider_connections.c
 async def listing(session: Executor, owner_id: int) -> list[ProviderLogin]:
     """Return the connections of an owner that are not disconnected, oldest first."""
     query = rows(_COLUMNS.owner_id == owner_id, _COLUMNS.state != "disconnected")
-    return [ProviderLogin._make(row) for row in await session.execute(query)]
+    return await records(session, ProviderLogin, query)
 
 
 async def of_all_owners(session: Executor) -> list[ProviderLogin]:
     """Return the connections of all owners, for the operator."""
-    return [ProviderLogin._make(row) for row in await session.execute(rows())]
+    return await records(session, ProviderLogin, rows())
 
 
 async def locations_by_login(session: Executor, owner_id: int) -> dict[int, int]:
@@ -55,15 +55,14 @@ async def put(session: AsyncSession, owner_id: int, subject: str | None, **value
 
 async def to_revoke(session: Executor, now: int, limit: int) -> list[ProviderLogin]:
     """Return disconnected logins whose consent is to be revoked now, of all owners."""
-    columns = [_COLUMNS[name] for name in ProviderLogin._fields]
-    query = select(*columns).where(_COLUMNS.revoke_at <= now).order_by(_COLUMNS.revoke_at).limit(limit)
-    return [ProviderLogin._make(row) for row in await session.execute(query)]
+    query = select(*columns(provider_connections, ProviderLogin._fields)).where(_COLUMNS.revoke_at <= now)
+    return await records(session, ProviderLogin, query.order_by(_COLUMNS.revoke_at).limit(limit))
 
 
 async def revoking(session: Executor, owner_id: int) -> list[ProviderLogin]:
     """Return the disconnected logins of an owner whose consent is still to be revoked."""
     query = rows(_COLUMNS.owner_id == owner_id, _COLUMNS.revoke_at.is_not(None))
-    return [ProviderLogin._make(row) for row in await session.execute(query)]
+    return await records(session, ProviderLogin, query)
 
 
 async def tries(session: Executor, owner_id: int, number: int) -> int:
@@ -88,9 +87,9 @@ class Contents(NamedTuple):
 
 async def contents(session: Executor, owner_id: int, number: int) -> list[Contents]:
     """Return what is stored of the locations that a connection reaches."""
-    columns = [locations.c[name] for name in Contents._fields]
     is_of_login = locations.c.owner_id == owner_id, locations.c.connection_id == number, is_kept()
-    return [Contents._make(row) for row in await session.execute(select(*columns).where(*is_of_login).order_by("name"))]
+    query = select(*columns(locations, Contents._fields)).where(*is_of_login).order_by("name")
+    return await records(session, Contents, query)
 
 
 async def posts_of(session: Executor, owner_id: int, names: Sequence[str]) -> dict[str, list[str]]:

@@ -19,7 +19,17 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, Prefetch, Prepared, Row, fetch, insert_into, joined, upsert
+from profilesvc.database.statements import (
+    Executor,
+    Prefetch,
+    Prepared,
+    Row,
+    fetch,
+    has_row,
+    insert_into,
+    joined,
+    upsert,
+)
 from profilesvc.storage.locations import is_kept, is_location
 from profilesvc.storage.tables import OWNER, events, locations, posts
 
@@ -191,7 +201,7 @@ class CacheChanges(NamedTuple):
 async def mark_read(session: AsyncSession, owner_id: int, location: str, now: int) -> bool:
     """Store that a location's posts were read; return False if the location is disconnected."""
     marked = update(locations).where(is_location(owner_id, location), is_kept()).values(posts_read_at=now)
-    return (await session.execute(marked.returning(locations.c.name))).first() is not None
+    return await has_row(session, marked.returning(locations.c.name))
 
 
 async def replace(

@@ -6,7 +6,7 @@ from sqlalchemy import insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.sync import SyncDirection, SyncStatus
-from profilesvc.database.statements import Executor
+from profilesvc.database.statements import Executor, columns, has_row, record, records
 from profilesvc.storage.locations import LocationState, is_kept, is_location
 from profilesvc.storage.tables import locations, syncs
 
@@ -29,13 +29,13 @@ async def add(session: AsyncSession, owner_id: int, location: str, row: SyncRow)
 async def history(session: Executor, owner_id: int, location: str, offset: int, limit: int) -> list[SyncRow]:
     """Return one page, newest first."""
     query = (
-        select(*(syncs.c[name] for name in SyncRow._fields))
+        select(*columns(syncs, SyncRow._fields))
         .where(syncs.c.owner_id == owner_id, syncs.c.location_name == location)
         .order_by(syncs.c.created_at.desc(), syncs.c.id.desc())
         .offset(offset)
         .limit(limit)
     )
-    return [SyncRow._make(row) for row in await session.execute(query)]
+    return await records(session, SyncRow, query)
 
 
 async def take_lock(
@@ -50,10 +50,9 @@ async def take_lock(
         update(locations)
         .where(is_location(owner_id, location), is_kept(), is_free)
         .values(sync_lease=holder, sync_lease_until=until)
-        .returning(*(locations.c[name] for name in LocationState._fields))
+        .returning(*columns(locations, LocationState._fields))
     )
-    row = (await session.execute(statement)).one_or_none()
-    return None if row is None else LocationState._make(row)
+    return await record(session, LocationState, statement)
 
 
 async def end_lock(session: AsyncSession, owner_id: int, location: str, holder: str, **values: object) -> bool:
@@ -64,4 +63,4 @@ async def end_lock(session: AsyncSession, owner_id: int, location: str, holder: 
     """
     is_held = is_location(owner_id, location), is_kept(), locations.c.sync_lease == holder
     statement = update(locations).where(*is_held).values(sync_lease=None, sync_lease_until=None, **values)
-    return (await session.execute(statement.returning(locations.c.name))).first() is not None
+    return await has_row(session, statement.returning(locations.c.name))

@@ -1,6 +1,7 @@
 """The import of locations, with the data that the provider has of them."""
 
 import json
+from typing import NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -30,13 +31,14 @@ async def import_account(services: Services, email: str, account: str) -> list[s
     """
     async with services.storage.read() as session:
         user = await find_user(session, email)
-    values = {"account": account, "profile_read_at": services.clock.now()}
+    started = services.clock.now()
     with raising_provider_failure(), low_priority():
-        imported = [await _read(services, profile) for profile in await services.provider.locations(account)]
+        profiles_there = await services.provider.locations(account)
+        imported = [await _read(services, account, started, profile) for profile in profiles_there]
     async with services.storage.write() as session:
-        for profile, state in imported:
-            await _import_one(services, session, user.id, {**values, **state}, profile)
-    return [profile["name"] for profile, _ in imported]
+        for location in imported:
+            await _import_one(services, session, user.id, location)
+    return [location.name for location in imported]
 
 
 async def _verification(services: Services, name: str) -> Verification:
@@ -52,45 +54,51 @@ async def _verification(services: Services, name: str) -> Verification:
     return await services.provider.verification(name)
 
 
-async def _read(services: Services, profile: JsonObject) -> tuple[JsonObject, JsonObject]:
+class Imported(NamedTuple):
+    """A location as the provider has it, read at an instant. Its `verification_state` is None if that was not read."""
+
+    profile: JsonObject
+    place: Place
+    read_at: int
+    is_verified: bool
+    verification_state: str | None = None
+
+    @property
+    def name(self) -> str:
+        return str(self.profile["name"])
+
+
+async def _read(services: Services, account: str, started: int, profile: JsonObject) -> Imported:
     current = await _verification(services, profile["name"])
     is_verified, state = verification.derive(current.voice_of_merchant, current.verifications)
-    return profile, {"is_verified": is_verified, "verification_state": state}
+    return Imported(profile, Place(account, None), started, is_verified, state)
 
 
-async def _import_one(
-    services: Services, session: AsyncSession, owner_id: int, values: JsonObject, profile: JsonObject
-) -> None:
-    if not await locations.claim(session, owner_id, profile["name"]):
-        raise ServiceError(CONFLICT, f"{profile['name']} belongs to another user.")
-    place = await locations.place_of(session, owner_id, profile["name"])
-    if place is None or place.connection_id is None:
-        place = Place(values["account"], None)
-    await store_imported(
-        services, session, owner_id, {**values, **place._asdict()}, profile
-    )  # a login of the owner stays
+async def _import_one(services: Services, session: AsyncSession, owner_id: int, imported: Imported) -> None:
+    if not await locations.claim(session, owner_id, imported.name):
+        raise ServiceError(CONFLICT, f"{imported.name} belongs to another user.")
+    place = await locations.place_of(session, owner_id, imported.name)
+    if place is not None and place.connection_id is not None:
+        imported = imported._replace(place=place)  # a login of the owner stays
+    await store_imported(services, session, owner_id, imported)
 
 
-async def store_imported(
-    services: Services, session: AsyncSession, owner_id: int, values: JsonObject, profile: JsonObject
-) -> None:
-    """Store a location of an owner as the provider has it.
-
-    `values` are its account, its login, when it was read (`profile_read_at`) and whether it is verified, with the
-    `verification_state` if that was read. A profile that was read later by another request stays.
-    """
-    name, now = profile["name"], services.clock.now()
+async def store_imported(services: Services, session: AsyncSession, owner_id: int, imported: Imported) -> None:
+    """Store a location of an owner as the provider has it. A profile that another request read later stays."""
+    name, now = imported.name, services.clock.now()
     old = await locations.state(session, owner_id, name)
-    if old is not None and old.profile_read_at > values["profile_read_at"]:
-        profile, values = json.loads(old.profile), {**values, "profile_read_at": old.profile_read_at}
-    is_verified, stored = values["is_verified"], None if old is None else old.verification_state
-    state = values.get("verification_state") or verification.state_of(is_verified, stored)
+    if old is not None and old.profile_read_at > imported.read_at:
+        imported = imported._replace(profile=json.loads(old.profile), read_at=old.profile_read_at)
+    profile, is_verified = imported.profile, imported.is_verified
+    state = imported.verification_state or verification.state_of(is_verified, old.verification_state if old else None)
     desired = json.dumps(profiles.split(profile, None)[0])
     cached = {
         "profile": json.dumps(profile),
         "title": title_of(profile),
-        **values,
+        "profile_read_at": imported.read_at,
+        "is_verified": is_verified,
         "verification_state": state,
+        **imported.place._asdict(),
     }
     changed = profiles.changed({} if old is None else json.loads(old.profile), profile)
     if old is None:
@@ -99,9 +107,5 @@ async def store_imported(
         source = {} if old.last_sync is not None else {"source": desired}
         await verify_location(services, session, owner_id, name, is_verified, state)
         await locations.import_again(session, owner_id, name, **cached, **source)
-    await sync.add(
-        session,
-        owner_id,
-        name,
-        SyncRow(new_sync_id(now, services.entropy), now, "success", "pull", len(changed)),
-    )
+    entry = SyncRow(new_sync_id(now, services.entropy), now, "success", "pull", len(changed))
+    await sync.add(session, owner_id, name, entry)

@@ -34,12 +34,13 @@ from profilesvc.services.feed import feed
 from profilesvc.services.holds import fit_plan, hold
 from profilesvc.services.locations import assign_within_plan
 from profilesvc.services.logins import location_moves
-from profilesvc.services.logins.importing import store_imported
+from profilesvc.services.logins.importing import Imported, store_imported
 from profilesvc.services.provider_errors import raising_provider_failure
 from profilesvc.services.provider_logins import consents, page_of, provider_of, purpose
 from profilesvc.storage import holds, locations, provider_logins, users
 from profilesvc.storage import logins as table
 from profilesvc.storage.drafts import drafts
+from profilesvc.storage.locations import Place
 from profilesvc.storage.provider_logins import ProviderLogin
 from profilesvc.storage.tables.columns import number_of
 
@@ -169,8 +170,9 @@ async def import_locations(
     await location_moves.release(services, caller.owner_id, chosen)
     for name, (account, profile) in chosen.items():
         async with services.storage.write() as session:  # one each, so that a long import blocks no other writer
-            values = {"account": account, "profile_read_at": started}
-            problem = await _import(services, session, row, values, profile, body)
+            is_verified = has_flag(profile, "hasVoiceOfMerchant")
+            location = Imported(profile, Place(account, row.id), started, is_verified)
+            problem = await _import(services, session, row, location, body)
         if problem:
             refused[name] = problem
     imported = [name for name in chosen if refused.get(name) != "unavailable"]
@@ -210,26 +212,22 @@ async def _import(
     services: Services,
     session: AsyncSession,
     row: ProviderLogin,
-    values: JsonObject,
-    profile: JsonObject,
+    location: Imported,
     body: ProviderConnectionImport,
 ) -> str | None:
     """Import one location, and return why it was not, or not into the business. A new business is added with it.
 
-    `values` are its account and when the profile was read.
-
     Raises:
         ServiceError: NOT_FOUND if the connection was disconnected meanwhile.
     """
-    name, owner_id = profile["name"], row.owner_id
+    name, owner_id = location.name, row.owner_id
     await users.lock_user(session, owner_id)
     current = await provider_logins.find(session, owner_id, row.id)
     if current is None or current.state == "disconnected":  # while the provider was asked
         raise missing("connection")
     if not await locations.claim(session, owner_id, name):
         return "unavailable"
-    values = {**values, "connection_id": row.id, "is_verified": has_flag(profile, "hasVoiceOfMerchant")}
-    await store_imported(services, session, owner_id, values, profile)
+    await store_imported(services, session, owner_id, location)
     if body.business_id is None and body.business_name is None:
         return None
     stored = await locations.state(session, owner_id, name)

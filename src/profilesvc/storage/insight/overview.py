@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from sqlalchemy import BigInteger, and_, bindparam, func, literal, select
 
-from profilesvc.database.statements import Executor, Prepared, fetch
+from profilesvc.database.statements import Executor, Prepared, columns, fetch, records
 from profilesvc.storage.heartbeats import KeyRow, reasons
 from profilesvc.storage.keys import live
 from profilesvc.storage.locations import is_kept, with_business
@@ -32,12 +32,12 @@ _KEYS = keys.outerjoin(connections).outerjoin(holds)
 async def of_locations(session: Executor, owner_id: int) -> list[SiteRow]:
     """Return a user's locations by title."""
     query = (
-        select(*(locations.c[name] for name in SiteRow._fields[:-1]), businesses.c.name)
+        select(*columns(locations, SiteRow._fields[:-1]), businesses.c.name.label("business_name"))
         .select_from(with_business)
         .where(locations.c.owner_id == owner_id, is_kept())
         .order_by(locations.c.title, locations.c.name)
     )
-    return [SiteRow._make(row) for row in await session.execute(query)]
+    return await records(session, SiteRow, query)
 
 
 async def of_keys(session: Executor, owner_id: int, now: int) -> list[KeyRow]:
@@ -45,17 +45,17 @@ async def of_keys(session: Executor, owner_id: int, now: int) -> list[KeyRow]:
     key, contact = KeyRow._fields[:6], KeyRow._fields[7:14]
     query = (
         select(
-            *(keys.c[name] for name in key),
-            keys.c.badge_digest.is_not(None),
-            *(connections.c[name] for name in contact),
-            *reasons(literal(owner_id)),
-            holds.c.reason,
+            *columns(keys, key),
+            keys.c.badge_digest.is_not(None).label("has_badge"),
+            *columns(connections, contact),
+            *(each.label(name) for each, name in zip(reasons(literal(owner_id)), KeyRow._fields[14:18], strict=True)),
+            holds.c.reason.label("hold_reason"),
         )
         .select_from(_KEYS)
         .where(keys.c.owner_id == owner_id, live(now))
         .order_by(keys.c.id, holds.c.severity.desc())
     )
-    return [KeyRow._make(row) for row in await session.execute(query)]
+    return await records(session, KeyRow, query)
 
 
 async def of_posts(session: Executor, owner_id: int) -> dict[tuple[str, str], int]:

@@ -78,7 +78,10 @@ _PAGE_END = Prepared(
 async def page_end(session: Executor, after: Place, size: int) -> Place | None:
     """Return the last key of the page after a place, or None if the page is not full."""
     rows = await fetch(session, _PAGE_END, after_owner=after[0], after_key=after[1], skipped=size - 1)
-    return (rows[0][0], rows[0][1]) if rows else None
+    if not rows:
+        return None
+    owner_id, key_id = rows[0]
+    return owner_id, key_id
 
 
 _LAST_HEARTBEAT = connections.c.last_heartbeat_at
@@ -265,7 +268,7 @@ _MARKS = Prepared(select(sweep_marks.c.name, sweep_marks.c.at))
 
 async def marks(session: Executor) -> dict[str, int]:
     """Return what the sweep remembers."""
-    return {row[0]: row[1] for row in await fetch(session, _MARKS)}
+    return {str(name): at for name, at in await fetch(session, _MARKS)}
 
 
 async def mark(session: AsyncSession, **instants: int) -> None:
