@@ -49,11 +49,21 @@ def _security(operation: dict[str, Any]) -> str:
     return " or ".join(options) or "no token"
 
 
-def _operation(method: str, path: str, operation: dict[str, Any]) -> list[str]:
+def _resolved(document: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    """Return the component that a part refers to, or the part itself."""
+    if "$ref" not in part:
+        return part
+    kind, name = part["$ref"].removeprefix("#/components/").split("/")
+    found: dict[str, Any] = document["components"][kind][name]
+    return found
+
+
+def _operation(document: dict[str, Any], method: str, path: str, operation: dict[str, Any]) -> list[str]:
     lines = [f"### {method.upper()} {path}", "", operation["summary"], "", operation.get("description", ""), ""]
     if "Accepts " not in operation.get("description", ""):  # the description of an OAuth endpoint does not say it
         lines += [f"Accepts: {_security(operation)}.", ""]
-    if operation["parameters"]:
+    parameters = [_resolved(document, each) for each in operation["parameters"]]
+    if parameters:
         lines += ["| Parameter | In | Required | Type | Meaning |", "|---|---|---|---|---|"]
         lines += [
             _row(
@@ -63,7 +73,7 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> list[str]:
                 _rules(p["schema"]),
                 p.get("description", ""),
             )
-            for p in operation["parameters"]
+            for p in parameters
         ]
         lines.append("")
     if "requestBody" in operation:
@@ -72,7 +82,7 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> list[str]:
         lines += [f"Body: {_type(body['schema'])}{form}", "", *_examples("Example of a request", body)]
     successes, failures = [], ["| Status | Codes |", "|---|---|"]
     for status, response in operation["responses"].items():
-        content = response.get("content", {}).get("application/json", {})  # a 304 has none
+        content = _resolved(document, response).get("content", {}).get("application/json", {})  # a 304 has none
         if status >= "400":
             codes = dict.fromkeys(name.partition(".")[0] for name in content.get("examples", {}))
             failures.append(_row(status, ", ".join(map(_code, codes))))
@@ -122,7 +132,7 @@ class OpenApiReference(SphinxDirective):
         by_tag: dict[str, list[str]] = {tag["name"]: [] for tag in document["tags"]}  # in the order for readers
         for url, methods in document["paths"].items():
             for method, operation in methods.items():
-                by_tag[operation["tags"][0]].extend(_operation(method, url, operation))
+                by_tag[operation["tags"][0]].extend(_operation(document, method, url, operation))
         for tag, operations in by_tag.items():
             lines += [f"## {tag}", "", *operations]
         lines += ["## Schemas", ""]

@@ -12,6 +12,7 @@ from profilesvc.api import request as body
 from profilesvc.api.failures import STANDARD_PATHS
 from profilesvc.bootstrap import create_app
 from support.api import TOO_MANY_HEADERS, Site, unfinished
+from support.documents import inlined
 from support.oauth import FORM, GRANT, INTROSPECT, JWKS, METADATA, REVOKE, TOKEN, assert_oauth_error, basic
 from support.parts import AWAY, NO_ROOM, Broken
 
@@ -26,8 +27,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Quart:
 
 @pytest.fixture(scope="module")
 def document(built: Quart) -> dict[str, Any]:
-    made: dict[str, Any] = built.extensions["QUART_SCHEMA"].openapi_provider.schema()
-    return made
+    return inlined(built.extensions["QUART_SCHEMA"].openapi_provider.schema())
 
 
 def standard(document: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -12,9 +12,11 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from quart import Quart
 
 from conftest import make_settings
+from profilesvc.api.openapi.sharing import text_of
 from profilesvc.bootstrap import create_app
 from profilesvc.contract.errors import CATALOGUE
 from profilesvc.contract.events import EVENT_TYPES
+from support.documents import inlined
 
 COMMITTED = Path(__file__).parents[2] / "openapi.json"
 SNAKE = re.compile(r"[a-z]+(_[a-z]+)*\Z")
@@ -27,9 +29,14 @@ def document_of(app: Quart) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The document of an app that was never started."""
     return document_of(create_app(make_settings(tmp_path_factory.mktemp("openapi"))))
+
+
+@pytest.fixture(scope="module")
+def document(served: dict[str, Any]) -> dict[str, Any]:
+    return inlined(served)
 
 
 def resolved(document: dict[str, Any], example: dict[str, Any]) -> dict[str, Any]:
@@ -47,20 +54,40 @@ def operations(document: dict[str, Any], under: str = "/api/v1/") -> Iterator[tu
                 yield f"{method.upper()} {path}", operation
 
 
-def test_is_valid_openapi_3_1(document: dict[str, Any]) -> None:
-    assert document["openapi"].startswith("3.1")
-    assert [error.message for error in OpenAPIV31SpecValidator(document).iter_errors()] == []
+def test_is_valid_openapi_3_1(served: dict[str, Any]) -> None:
+    assert served["openapi"].startswith("3.1")
+    assert [error.message for error in OpenAPIV31SpecValidator(served).iter_errors()] == []
 
 
-def test_is_the_committed_file(document: dict[str, Any]) -> None:
-    option = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-    is_current = COMMITTED.read_bytes() == orjson.dumps(document, option=option)
+def test_is_the_committed_file(served: dict[str, Any]) -> None:
+    is_current = COMMITTED.read_text("utf-8") == text_of(served) + "\n"
     assert is_current, "openapi.json is not what the service serves: run `make openapi` and read the difference"
 
 
-def test_is_the_same_each_time(document: dict[str, Any], tmp_path: Path) -> None:
+def test_is_the_same_each_time(served: dict[str, Any], tmp_path: Path) -> None:
     again = document_of(create_app(make_settings(tmp_path)))
-    assert orjson.dumps(again) == orjson.dumps(document)
+    assert orjson.dumps(again) == orjson.dumps(served)
+
+
+@pytest.mark.parametrize("kind", ["responses", "parameters"])
+def test_equal_parts_of_operations_are_written_once(served: dict[str, Any], kind: str) -> None:
+    text = orjson.dumps(served).decode()
+    for name in served["components"][kind]:
+        assert text.count(f'"#/components/{kind}/{name}"') > 1, f"{name} is a component of one operation"
+    own = [
+        orjson.dumps(part, option=orjson.OPT_SORT_KEYS)
+        for place in ("paths", "webhooks")
+        for item in served[place].values()
+        for operation in item.values()
+        for part in (operation[kind].values() if kind == "responses" else operation[kind])
+        if "$ref" not in part
+    ]
+    assert own
+    assert len(own) == len(set(own))
+
+
+def test_the_file_has_the_whole_document(served: dict[str, Any]) -> None:
+    assert orjson.loads(COMMITTED.read_bytes()) == served
 
 
 # Without a cursor the first page is returned; without `limit` all keys are.

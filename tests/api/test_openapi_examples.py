@@ -10,9 +10,10 @@ import pytest
 from conftest import ON_ONE_DATABASE, AsService, AsUser
 from profilesvc.domain.time import FrozenClock
 from support.api import ALICE
+from support.documents import inlined
 from support.drive import drift
 
-DOCUMENT = json.loads((Path(__file__).parents[2] / "openapi.json").read_text("utf-8"))
+DOCUMENT = inlined(json.loads((Path(__file__).parents[2] / "openapi.json").read_text("utf-8")))
 Sent = tuple[str, str, str, dict[str, Any]]  # operation, method, path with its query, the body
 
 

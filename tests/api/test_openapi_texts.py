@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 from conftest import make_settings
 from profilesvc.api.openapi import schemas as openapi_schemas
 from profilesvc.bootstrap import create_app
+from support.documents import inlined
 from support.examples import examples
 
 Content = tuple[str, str, dict[str, Any]]  # operation, "request" or a status, what is sent
@@ -18,8 +19,7 @@ Content = tuple[str, str, dict[str, Any]]  # operation, "request" or a status, w
 @pytest.fixture(scope="module")
 def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     app = create_app(make_settings(tmp_path_factory.mktemp("texts")))
-    made: dict[str, Any] = app.extensions["QUART_SCHEMA"].openapi_provider.schema()
-    return made
+    return inlined(app.extensions["QUART_SCHEMA"].openapi_provider.schema())
 
 
 def contents(document: dict[str, Any]) -> Iterator[Content]:

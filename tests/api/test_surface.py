@@ -7,6 +7,7 @@ import pytest
 
 from conftest import make_settings
 from profilesvc.bootstrap import create_app
+from support.documents import inlined
 
 Security = list[dict[str, list[str]]]
 USER: Security = [{"userToken": []}]
@@ -66,8 +67,7 @@ OPERATIONS: list[Operation] = [
 @pytest.fixture(scope="module")
 def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     app = create_app(make_settings(tmp_path_factory.mktemp("surface")))
-    made: dict[str, Any] = app.extensions["QUART_SCHEMA"].openapi_provider.schema()
-    return made
+    return inlined(app.extensions["QUART_SCHEMA"].openapi_provider.schema())
 
 
 @pytest.mark.parametrize("row", OPERATIONS, ids=[row[0] for row in OPERATIONS])

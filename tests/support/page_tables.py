@@ -25,6 +25,7 @@ from profilesvc.limits.settings import LimitSettings
 from profilesvc.settings import PREFIX, Settings
 from profilesvc.settings.secret_files import is_secret
 from support.core_page import BLOCKS
+from support.documents import inlined
 from support.repository import DOCS, ROOT
 
 _TABLE = re.compile(r"(?<=^<!-- table: )([\w-]+)( -->\n).*?(?=^<!-- end -->$)", re.MULTILINE | re.DOTALL)
@@ -148,7 +149,7 @@ def forbidden_table() -> str:
 def permissions_table() -> str:
     """Return a row for each operation: who may call it, and whether an idempotency key is accepted."""
     rows = ["| Operation | User token | Service token | Idempotency key |", "|---|---|---|---|"]
-    for path, methods in json.loads((ROOT / "openapi.json").read_text("utf-8"))["paths"].items():
+    for path, methods in inlined(json.loads((ROOT / "openapi.json").read_text("utf-8")))["paths"].items():
         for method, operation in methods.items():
             if not path.startswith("/api/v1"):
                 continue

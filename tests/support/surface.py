@@ -9,6 +9,7 @@ from jsonschema import Draft202012Validator
 
 from support.api import Site
 from support.consent import connect_by_token
+from support.documents import inlined
 from support.drive import drift
 
 
@@ -16,7 +17,7 @@ class Record:
     """Checks each response against the document, and records the statuses."""
 
     def __init__(self, document: dict[str, Any]) -> None:
-        self._document = document
+        self._document = inlined(document)
         self.seen: set[tuple[str, str]] = set()
 
     def promised(self) -> set[tuple[str, str]]:

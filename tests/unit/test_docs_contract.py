@@ -11,10 +11,11 @@ from profilesvc.contract import oauth2
 from profilesvc.contract.errors import CATALOGUE, ErrorKind
 from profilesvc.domain.permissions import ALL
 from profilesvc.limits.settings import LimitSettings
+from support.documents import inlined
 from support.repository import DOCS, ROOT, sections
 
 PAGE = DOCS / "api-contract.md"
-DOCUMENT = json.loads((ROOT / "openapi.json").read_text("utf-8"))
+DOCUMENT = inlined(json.loads((ROOT / "openapi.json").read_text("utf-8")))
 OPERATIONS = {
     operation["operationId"]: (method.upper(), path, operation)
     for path, methods in DOCUMENT["paths"].items()

@@ -11,14 +11,13 @@ def openapi(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file instead of stdout.")] = None,
 ) -> None:
     """Print the OpenAPI document."""
-    import orjson
-
     from profilesvc.api.app import build
+    from profilesvc.api.openapi.sharing import text_of
     from profilesvc.domain.entropy import SystemEntropy
 
     app = build(lambda: nullcontext(cast(Any, None)), SystemEntropy())  # never started, so it opens nothing
     document = app.extensions["QUART_SCHEMA"].openapi_provider.schema()
-    text = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+    text = text_of(document) + "\n"
     if output is None:
         typer.echo(text, nl=False)
     else:

@@ -27,6 +27,7 @@ from profilesvc.api.openapi.headers import (
     limit_headers,
 )
 from profilesvc.api.openapi.schemas import Schema, body_model, components, reference, success_name
+from profilesvc.api.openapi.sharing import share
 from profilesvc.api.openapi.texts import GUIDES, INFO, SECURITY_SCHEMES, TAGS
 from profilesvc.contract.common import LOCATION_PATTERN, POST_PATTERN, REVIEW_PATTERN
 from profilesvc.contract.errors import (
@@ -112,6 +113,7 @@ class Document(OpenAPIProvider):
         document["externalDocs"] = {"url": f"{GUIDES}/index.html", "description": "Guides"}
         document["paths"] = {path: dict(document["paths"][path]) for path in sorted(document["paths"])}
         document["info"] = INFO
+        share(document)
         return document
 
     def generate_rules(self) -> list[Rule]:
