@@ -115,7 +115,7 @@ class Endpoint:
 
     @cached_property
     def is_tagged(self) -> bool:
-        """Whether a client may cache the response for itself and revalidate it each time."""
+        """Return whether a client may cache the response for itself and revalidate it each time."""
         return self.method == "GET" and not self.no_store
 
     @cached_property

@@ -174,7 +174,7 @@ class RequestGuard:
 
     @property
     def in_flight(self) -> int:
-        """How many requests are active; those that wait for their bodies are not."""
+        """Return the number of active requests. Those that wait for their bodies are not active."""
         return self._capacity.active.held
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -28,7 +28,7 @@ _HEAD_LINE, _HEAD_LINES = KB, 4  # of a part: browsers send two lines, with a na
 
 
 class FormRule(NamedTuple):
-    """What a form may have: bytes and number of its fields, and a file if `upload` is set.
+    """The limits of a form: bytes and number of its fields, and a file if `upload` is set.
 
     `secrets` names fields that are never kept for a user whose session has ended.
     """

@@ -61,7 +61,7 @@ class OAuthEndpoint:
 
     @property
     def is_tagged(self) -> bool:
-        """Whether clients may cache the response."""
+        """Return whether clients may cache the response."""
         return self.headers is not NOT_CACHED
 
     @property

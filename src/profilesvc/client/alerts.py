@@ -12,7 +12,7 @@ _ALERTS = f"{PREFIX}/alerts"
 
 
 class AlertFields(TypedDict, total=False):
-    """What an address receives, and when (docs/api-contract.md#create_alert)."""
+    """The events that an address receives, and their time (docs/api-contract.md#create_alert)."""
 
     immediate: Sequence[EventType]
     daily: Sequence[EventType]
@@ -24,7 +24,7 @@ class AlertFields(TypedDict, total=False):
 
 
 class KeyAlertFields(TypedDict, total=False):
-    """How the site of a key is watched (docs/api-contract.md#change_key_alerts)."""
+    """The alert settings of a key's site (docs/api-contract.md#change_key_alerts)."""
 
     grace_seconds: int
     snoozed_until: str | None

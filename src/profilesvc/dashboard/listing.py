@@ -41,7 +41,7 @@ class Listing:
 
     @property
     def is_filtered(self) -> bool:
-        """Whether the list shows only a part of all rows."""
+        """Return whether the list shows only a part of all rows."""
         return not self.values.keys() <= {"sort", "page", "select"}
 
     def link(self, path: str = "", **changes: object) -> str:
@@ -76,7 +76,7 @@ class Shown(Generic[Row]):
 
     @property
     def pages(self) -> int:
-        """How many pages there are."""
+        """Return the number of pages."""
         return max(-(-self.found // SIZE), 1)
 
 

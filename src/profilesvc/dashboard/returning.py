@@ -1,4 +1,4 @@
-"""Where a sign-in leads back to, and what was typed in a form whose session had ended.
+"""The page to return to after a sign-in, and the fields of a form whose session had ended.
 
 The fields are in signed cookies of the browser until its user has signed in again, so that the service stores nothing
 for a client without a session (D-134). Another user who signs in there does not see them. Files, confirmations and the
@@ -44,7 +44,7 @@ def local(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What was typed on a page: the path of the form and its fields."""
+    """The path of a form, and its fields as they were typed."""
 
     page: str
     action: str

@@ -1,4 +1,4 @@
-"""How full the pools of connections are: read when the metrics are, at no cost for the units of work."""
+"""The usage of connection pools. It is read when the metrics are, at no cost for the units of work."""
 
 import asyncio
 from typing import NamedTuple, cast
@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 
 class PoolUsage(NamedTuple):
-    """How many connections a pool may open, how many are in use, and how many requests wait for one."""
+    """The size of a pool, the number of its connections in use, and the number of requests that wait for one."""
 
     size: int
     in_use: int

@@ -1,4 +1,4 @@
-"""When an alert is sent: the quiet time and the daily digest, by the clock of its address's time zone."""
+"""The time to send an alert: quiet time and daily digest, in the time zone of its address."""
 
 from datetime import UTC, datetime, timedelta
 from datetime import time as clock_time

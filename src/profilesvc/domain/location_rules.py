@@ -26,7 +26,7 @@ _AHEAD = timedelta(days=365 * limits.OPENING_DATE_YEARS + 2)  # a leap day, and 
 
 
 class Fault(NamedTuple):
-    """What is wrong with a value: the problem for the caller, and the provider's reason with its metadata.
+    """An invalid value: the problem for the caller, and the provider's reason with its metadata.
 
     Without a reason, the provider's error has a description only.
     """
@@ -44,7 +44,7 @@ class Violation(NamedTuple):
 
 
 class _Facts(NamedTuple):
-    """What a rule needs to know besides the value: the region of the address, if it is known, and the day."""
+    """The facts that a rule needs in addition to the value: the region of the address, if it is known, and the day."""
 
     region: str | None
     today: date

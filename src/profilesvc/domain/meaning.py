@@ -1,4 +1,4 @@
-"""When two values of a profile mean the same, although they are spelled differently (D-122).
+"""The meaning of values of a profile, so that two spellings of the same value are equal (D-122).
 
 The provider writes values in its own way: a phone number in its national format, a URL with a slash, a list in another
 order. Comparison, drift and the plan of a sync use the forms of this module. What is stored and sent stays as written.

@@ -1,4 +1,4 @@
-"""Which photos the provider accepts: their format and size, read from the bytes and not from what a browser claims.
+"""The rules of the provider for photos: format and size, read from the bytes and not from what a browser claims.
 
 A photo is published without its metadata, which has the position and the camera of who took it.
 """

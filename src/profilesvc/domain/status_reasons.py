@@ -1,4 +1,4 @@
-"""Why a site is not connected as expected: one order of all that is known, for status, events, mails and pages."""
+"""The reason why a site is not connected as expected: the same one in the status, events, mails and pages."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
@@ -11,7 +11,7 @@ REJECTIONS: tuple[Rejection, ...] = get_args(Rejection)
 
 
 class Reason(NamedTuple):
-    """What the owner should check first, and since when that is known, in milliseconds; None: nothing."""
+    """The hint to what the owner should check first, None if nothing, and since when it is known, in milliseconds."""
 
     hint: ReasonHint | None
     at: int | None = None
@@ -19,7 +19,7 @@ class Reason(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a key. Instants in milliseconds.
+    """The stored facts about a key. Instants in milliseconds.
 
     `secret_at` is when the newest secret was made, and `retiring_until` when the one before ends or has ended.
     `rejection` is the newest rejected request of the key.

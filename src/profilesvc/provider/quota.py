@@ -36,7 +36,7 @@ def counting(windows: Windows) -> Count:
 
 @dataclass(frozen=True)
 class Counters:
-    """Where requests, edits and updates are counted."""
+    """The counters of requests, edits and updates."""
 
     budget: Budget
     allowance: Allowance

@@ -64,12 +64,12 @@ class Request:
 
     @property
     def has_no_effect(self) -> bool:
-        """Whether it reads, or only validates an update."""
+        """Return whether the request reads, or only validates an update."""
         return self.method == "GET" or self.params.get("validateOnly") == "true"
 
     @property
     def is_update(self) -> bool:
-        """Whether it counts towards the limit of updates of locations per day."""
+        """Return whether the request counts towards the limit of updates of locations per day."""
         return self.api == "information" and self.method == "PATCH" and not self.has_no_effect
 
 

@@ -49,7 +49,7 @@ class Access:
 
     @property
     def public(self) -> bool:
-        """Whether the endpoint reads no bearer token."""
+        """Return whether the endpoint reads no bearer token."""
         return not (self.user or self.service)
 
     def require(self, caller: Caller) -> None:

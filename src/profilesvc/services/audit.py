@@ -65,7 +65,7 @@ def _row(at: int, event: Event, owner_id: int, key_id: int | None, details: Json
 
 
 class _Slot(NamedTuple):
-    """What the events have in common that are counted together. Their addresses differ within a network."""
+    """The common fields of events that are counted together. Their addresses differ within a network."""
 
     event: Event
     owner_id: int
@@ -81,7 +81,7 @@ class _Slot(NamedTuple):
 
 
 class _Count:
-    """How often an event occurred, when first and last, and the details of the last one."""
+    """The number of times that an event occurred, the first and last time, and the details of the last one."""
 
     __slots__ = ("details", "first", "last", "times")
 

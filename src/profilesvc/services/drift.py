@@ -1,4 +1,4 @@
-"""Whether the provider's profile still is what was synced last: `profile.drifted`, once per distinct difference."""
+"""Differences of the provider's profile from the last sync: `profile.drifted`, once per distinct difference."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Which login reaches a location: the one that its owner has connected, or the installation's own (D-110)."""
+"""The login that reaches a location: the one that its owner has connected, or the installation's own (D-110)."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress

@@ -77,7 +77,7 @@ async def _has_live(session: Executor, ids: list[tuple[int, int]]) -> bool:
 
 
 class Entry(NamedTuple):
-    """What the rows of a key have in common, apart from their domains."""
+    """The common values of the rows of a key, apart from their domains."""
 
     owner_id: int
     key_id: int

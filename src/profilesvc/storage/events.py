@@ -192,7 +192,7 @@ async def find(session: Executor, owner_id: int, event_id: int) -> StoredPublish
 
 
 class Subject(NamedTuple):
-    """What an event is about, by the names that its owner knows. All are empty or None for an event of the account."""
+    """The subject of an event, by the names that its owner knows. All are empty or None for an event of the account."""
 
     client_id: str | None = None
     domain: str | None = None

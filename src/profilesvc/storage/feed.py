@@ -48,7 +48,7 @@ async def expire(session: AsyncSession, owner_id: int, location: str, what: What
 
 
 class Changed(NamedTuple):
-    """What a notification has named and is due to be read again."""
+    """A location that a notification has named, and that is due to be read again."""
 
     location_name: str
     what: What

@@ -61,7 +61,7 @@ async def hold_kept(session: AsyncSession, owner_id: int, name: str) -> bool:
 
 
 class Place(NamedTuple):
-    """Where a location is at the provider: its account, and the login that reaches it (None: the installation's)."""
+    """The account of a location at the provider, and the login that reaches it (None: the installation's)."""
 
     account: str
     connection_id: int | None

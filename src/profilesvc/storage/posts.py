@@ -27,7 +27,7 @@ Position = tuple[int, str]
 
 
 class CacheAge(NamedTuple):
-    """When a location's posts were last read, None for never; and the oldest post in review, None for none."""
+    """The last read of a location's posts, None for never; and the oldest post in review, None if there is none."""
 
     posts_read_at: int | None
     processing_read_at: int | None
@@ -182,7 +182,7 @@ async def documents(session: Executor, owner_id: int, location: str) -> dict[str
 
 
 class CacheChanges(NamedTuple):
-    """What a reading shows of posts that were cached before: those whose state changed, and those that are gone."""
+    """Changes of posts that were cached before: those whose state changed, and those that are gone."""
 
     changed: list[StoredPost]
     gone: list[str]

@@ -141,7 +141,7 @@ async def names_of(session: Executor, owner_id: int, number: int) -> list[str]:
 
 
 class Contents(NamedTuple):
-    """What is stored of a location: its profile and the source of its sync, as JSON."""
+    """The stored data of a location: its profile and the source of its sync, as JSON."""
 
     name: str
     profile: str

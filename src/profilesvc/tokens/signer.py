@@ -97,7 +97,7 @@ class Keyring:
 
     @property
     def is_complete(self) -> bool:
-        """Whether there are keys of both algorithms, so that tokens can be issued."""
+        """Return whether there are keys of both algorithms, so that tokens can be issued."""
         return bool(self.access.dates and self.refresh.dates)
 
     def sealing_keys(self, now: int) -> list[bytes]:

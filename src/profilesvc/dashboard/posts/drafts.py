@@ -1,4 +1,4 @@
-"""What the post form does: send a post, keep it as a draft, or schedule it; and the drafts of a location."""
+"""The post form sends a post, stores it as a draft, or schedules it. The page also lists the drafts of a location."""
 
 import asyncio
 import contextlib

@@ -69,7 +69,7 @@ _WIDTH = 120  # units of the bar of 30 days: six hours each
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """What the first page counts: of all sites, not only of those that are found."""
+    """The numbers of the first page. They are of all sites, not only of the matches."""
 
     sites: int
     attention: int

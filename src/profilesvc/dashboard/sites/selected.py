@@ -1,4 +1,4 @@
-"""What is done to several sites: a preview, and a result for each."""
+"""Changes of several sites at once: a preview, and a result for each."""
 
 from quart import Blueprint, Response, request
 

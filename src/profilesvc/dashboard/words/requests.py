@@ -27,7 +27,7 @@ _OPERATIONS = Words(
 
 
 class Explained(NamedTuple):
-    """What happened, and what to do."""
+    """The words for a failure: the event, and the advice."""
 
     what: str
     do: str

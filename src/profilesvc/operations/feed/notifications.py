@@ -11,7 +11,7 @@ from profilesvc.storage import feed
 
 
 class AccountFeed(NamedTuple):
-    """What the provider publishes of an account. `works` is whether it is what this service needs."""
+    """The notifications that the provider publishes of an account. `works` is whether it is what this service needs."""
 
     account: str
     owner_id: int

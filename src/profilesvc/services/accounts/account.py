@@ -13,7 +13,7 @@ _SIGN_INS = 10
 
 
 class Account(NamedTuple):
-    """Who the user is, and when and from which networks the user signed in last, newest first."""
+    """The user, and the last sign-ins with their networks, newest first."""
 
     name: str
     email: str

@@ -31,7 +31,7 @@ _MOST = 1_000  # accounts of a round
 
 
 class Plan(NamedTuple):
-    """What a deletion would delete: rows by table. `is_fresh` means that the owner has just signed in."""
+    """The rows that a deletion would delete, by table. `is_fresh` means that the owner has just signed in."""
 
     email: str
     rows: dict[str, int]

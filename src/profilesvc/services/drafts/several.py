@@ -26,7 +26,7 @@ _FAILURES = 3  # in a row, after which the rest is not tried: the provider is aw
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What an act would do to a location: the keys or fields that it changes, or why it does nothing."""
+    """The effect that an act would have on a location: the keys or fields that it changes, or why it does nothing."""
 
     site: SiteView
     changes: list[str] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class SiteResult:
-    """What an act did to a location: the keys or fields that it changed, or its error. Neither: it was not tried."""
+    """The effect of an act on a location: the keys or fields that it changed, or its error. It may not be tried."""
 
     name: str
     changes: list[str] | None = None

@@ -14,7 +14,7 @@ _REGION, _LANGUAGE = "US", "en"
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """What the categories of a profile offer: names by id."""
+    """The attributes that the categories of a profile offer: names by id."""
 
     categories: dict[str, str] = field(default_factory=dict)
     hours: dict[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What an owner sees of the requests of a key: counts per day, and the log."""
+"""The requests of a key, for its owner: counts per day, and the log."""
 
 import re
 from functools import cache

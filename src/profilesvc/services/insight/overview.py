@@ -77,7 +77,7 @@ class SiteView:
 
     @property
     def checked_at(self) -> int:
-        """When the profile that `drift` compares was read from the provider, in milliseconds."""
+        """Return when the profile that `drift` compares was read from the provider, in milliseconds."""
         return self.row.profile_read_at
 
 
@@ -93,7 +93,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How much of a plan is used. Instants in milliseconds."""
+    """The usage of a plan. Instants in milliseconds."""
 
     plan: Plan
     plans: list[Plan]

@@ -1,4 +1,4 @@
-"""What the requests of a key did: counts per day, and a log of errors and of some successes (D-116).
+"""The requests of keys: counts per day, and a log of errors and of some successes (D-116).
 
 The guard appends each finished request of a key to a list, which costs about a microsecond. The list is counted later,
 so that a wrong secret takes as long for an id that exists (D-21), and written every few seconds, so that no request

@@ -226,7 +226,7 @@ def new_link(services: Services, caller: Caller) -> ProviderConnectionLink:
 
 
 class Asking(NamedTuple):
-    """Who asks by a connect link."""
+    """The owner who asks by a connect link."""
 
     owner_id: int
     name: str

@@ -1,4 +1,4 @@
-"""How the site of a key is watched: its grace, and until when alerts are snoozed."""
+"""The alert settings of a key's site: its grace, and the end of a snooze."""
 
 from profilesvc.contract.alerts import KeyAlerts, KeyAlertsChange
 from profilesvc.domain.errors import invalid

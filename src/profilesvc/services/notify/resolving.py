@@ -151,7 +151,7 @@ class SystemNames:
 
 
 class _File(Generic[Parsed]):
-    """What a small file contains, parsed again when it has changed."""
+    """The content of a small file, parsed again when the file has changed."""
 
     def __init__(self, path: Path, parse: Callable[[Path], Parsed]) -> None:
         self._path, self._parse = path, parse

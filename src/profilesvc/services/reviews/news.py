@@ -1,4 +1,4 @@
-"""Which reviews are new or changed: `review.created` and `review.updated`, once for each change.
+"""New and changed reviews: `review.created` and `review.updated`, once for each change.
 
 A mark for each location has the update times of the last ones (`domain/reviews.py`), and it
 changes in the transaction of the events. The first reading of a location stores the mark without an event.

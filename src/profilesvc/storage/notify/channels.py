@@ -34,7 +34,7 @@ class Channel(NamedTuple):
 
     @property
     def room(self) -> int:
-        """How many calls it can have at a time: fewer if it fails, and one for all messages to an address."""
+        """Return how many calls it can have at a time: fewer if it fails, and one for all messages to an address."""
         return 1 if self.failing_since is not None or self.kind == "email" else CALLS
 
     def event_types(self) -> list[EventType]:

@@ -60,7 +60,7 @@ class Claimed(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """How an attempt ended; with `next_at` another one follows."""
+    """The end of an attempt. With `next_at` another one follows."""
 
     owner_id: int
     delivery_id: int

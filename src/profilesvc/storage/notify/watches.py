@@ -150,8 +150,10 @@ def _values(page: Page, now: int) -> dict[str, object]:
 
 
 class Counted(NamedTuple):
-    """How many live keys there are, how many fell silent a short time ago, how many are online by their last event, how
-    many of these are silent, how many need an event, and when the newest heartbeat arrived (0 without any).
+    """Numbers of live keys, and when the newest heartbeat arrived (0 without any).
+
+    The numbers are of all, of those that fell silent a short time ago, of those that are online by their last event, of
+    those of them that are silent, and of those that need an event.
     """
 
     live: int

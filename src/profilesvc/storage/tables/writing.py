@@ -22,7 +22,7 @@ _DUE = text("next_at IS NOT NULL")
 
 
 class PostUsageRow(Table, table=True):
-    """How many posts the owner of the locations created in a calendar month (UTC)."""
+    """The number of posts that the owner of the locations created in a calendar month (UTC)."""
 
     __tablename__ = "post_usage"
     __table_args__ = (
