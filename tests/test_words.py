@@ -15,6 +15,8 @@ TABLE = Path(__file__).parents[1] / "docs" / "architecture.md"
 MIGRATIONS = "storage/migrations/versions/"  # their names are stored in databases
 BOUNDARY = re.compile(r"_|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 DEFINITIONS = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+OF = re.compile(r"_?of(_|$)")
+NOT_YET = "storage/tables/"
 OF_ASYNCIO = {"connection_made", "connection_lost"}  # methods of asyncio.Protocol
 
 
@@ -74,3 +76,24 @@ def test_a_word_has_one_meaning(word: str) -> None:
 @pytest.mark.parametrize("word", sorted(table()))
 def test_each_package_of_a_row_exists(word: str) -> None:
     assert [path for path in table()[word] if not (ROOT / path).exists()] == []
+
+
+def test_a_function_is_named_by_a_noun_or_a_verb() -> None:
+    """Only a class method may be `of`, such as `Window.of("30/minute")`."""
+    functions = [
+        (path, node)
+        for path, tree in modules().items()
+        if not path.startswith(NOT_YET)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    assert [
+        f"{path}: {node.name}"
+        for path, node in functions
+        if OF.match(node.name) and not (node.name == "of" and any(map(is_class_method, node.decorator_list)))
+    ] == []
+
+
+def is_class_method(decorator: ast.expr) -> bool:
+    """Return whether a decorator is `classmethod`."""
+    return isinstance(decorator, ast.Name) and decorator.id == "classmethod"

@@ -157,7 +157,7 @@ class TestUpkeep:
         broken = replace(services, storage=cast(Storage, Failing()))
         await rounds.run(broken, "housekeeping", stopped, housekeeping.run_round, housekeeping.PAUSES)
         assert pauses == [60.0, 3600.0, 3600.0]
-        assert (await audit.of_user(services, None, AuditQuery())).events == []
+        assert (await audit.user_trail(services, None, AuditQuery())).events == []
 
     async def test_a_database_without_response_is_logged_once_a_minute(
         self, services: Services, caplog: pytest.LogCaptureFixture

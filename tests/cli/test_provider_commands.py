@@ -53,7 +53,7 @@ def test_operator_sees_the_quota(run: Run, monkeypatch: pytest.MonkeyPatch, redi
     monkeypatch.setenv("PROFILESVC_PROVIDER__REQUESTS_PER_MINUTE", "10")
 
     async def spend(services: Services) -> None:
-        provider = services.provider.of_owner(1)
+        provider = services.provider.for_owner(1)
         for _ in range(11):
             with suppress(ProviderError):
                 await provider.reviews("accounts/1", "locations/111")

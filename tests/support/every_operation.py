@@ -94,19 +94,19 @@ async def of_the_dashboard(services: Services, caller: Caller, site: Site) -> No
     await keys.deactivate(services, client_id, "user_requested", caller=caller)
     await keys.reactivate_own(services, caller, client_id)
     await credentials.roll(services, caller, client_id, KeyRoll(overlap_seconds=0))
-    await audit.of_key(services, caller, client_id, AuditQuery())
+    await audit.key_trail(services, caller, client_id, AuditQuery())
     await alerts.failures(services, caller)
     await _sessions(services)
     location = await access.require_location(services, caller, "locations/111")
     await _what_owners_write(services, caller, location)
-    await events.of_location(services, location, None, 1)
+    await events.location_events(services, location, None, 1)
     webhook = await webhooks.create(services, caller, WebhookCreate(url="https://hooks.example/page"))
     sent = await deliveries.test(services, caller, str(webhook.id))
     shown = await deliveries.get_delivery(services, caller, str(webhook.id), str(sent.id))
     await deliveries.list_deliveries(services, caller, str(webhook.id), DeliveryListQuery(), state="failed")
     attempt = DeliveryAttempt(at=shown.created_at, status=200, error=None, duration_ms=1, response=None)
     tried = shown.model_copy(update={"attempts": [attempt]})
-    assert await requests.of_delivery(services, caller, webhook.id, tried) is not None
+    assert await requests.sent_request(services, caller, webhook.id, tried) is not None
     await webhooks.delete(services, caller, str(webhook.id))
     async with services.storage.read() as session:
         await stored_deliveries.last_attempts(session, caller.owner_id, 1)

@@ -12,7 +12,7 @@ from profilesvc.api.request import current_services
 from profilesvc.api.request import headers_of as scope_headers
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN
 from profilesvc.dashboard.problems import NONE, Problems
-from profilesvc.dashboard.problems import of as problems_of
+from profilesvc.dashboard.problems import from_error as problems_of
 from profilesvc.dashboard.words import channels as channel_words
 from profilesvc.dashboard.words import events as event_words
 from profilesvc.dashboard.words import help_links, marked, values, words
@@ -79,7 +79,7 @@ def _templates() -> Environment:
         problems_of=problems_of,
         in_words=problem_words.in_words,
         columns=values.columns,
-        help_of=help_links.of,
+        help_of=help_links.guide_url,
     )
     return environment
 

@@ -57,7 +57,7 @@ class Visit:
         Raises:
             ServiceError: VALIDATION_ERROR, NOT_FOUND.
         """
-        name = of_path("locationId", location_name, location)
+        name = path_value("locationId", location_name, location)
         return await access.require_location(self.services, self.caller, name)
 
     async def title(self, location: AllowedLocation) -> str:
@@ -69,7 +69,7 @@ class Visit:
 View = Callable[..., Coroutine[object, None, Response]]
 
 
-def of_path(parameter: str, canonical: Callable[..., str], *values: str) -> str:
+def path_value(parameter: str, canonical: Callable[..., str], *values: str) -> str:
     """Return the canonical form of a parameter of the path.
 
     Raises:

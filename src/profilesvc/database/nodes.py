@@ -81,10 +81,10 @@ async def problem(engine: AsyncEngine) -> str | None:
             return "the workers do not know the coordinator: run SELECT citus_set_coordinator_host('HOST', PORT) in it"
         if not await _is(connection, _HAS_SHARDS):
             return "there is no worker: run SELECT citus_add_node('HOST', PORT) for each, in this database"
-        return of_nodes(Node(*row) for row in await connection.execute(_EVERY))
+        return first_problem(Node(*row) for row in await connection.execute(_EVERY))
 
 
-def of_nodes(nodes: Iterable[Node]) -> str | None:
+def first_problem(nodes: Iterable[Node]) -> str | None:
     """Return the first problem with the nodes."""
     versions: dict[str, str] = {}
     for node in nodes:

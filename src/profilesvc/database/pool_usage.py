@@ -15,13 +15,13 @@ class PoolUsage(NamedTuple):
     waiting: int
 
 
-def of_engine(engine: AsyncEngine) -> PoolUsage:
+def engine_usage(engine: AsyncEngine) -> PoolUsage:
     """Return the usage of SQLAlchemy's pool."""
     pool = cast(QueuePool, engine.pool)
     return PoolUsage(pool.size(), pool.checkedout(), _waiting(getattr(getattr(pool, "_pool", None), "_queue", None)))
 
 
-def of_lock(lock: asyncio.Lock) -> PoolUsage:
+def lock_usage(lock: asyncio.Lock) -> PoolUsage:
     """Return the usage of the lock that admits one writer at a time."""
     return PoolUsage(1, int(lock.locked()), _waiting(lock))
 

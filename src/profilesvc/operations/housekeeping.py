@@ -78,7 +78,7 @@ async def _delete_old(services: Services) -> None:
 async def _write_events_again(services: Services, now: int, before: int) -> None:
     """Write events of silent sites again whose deliveries are deleted next, if an alert by e-mail was sent or waits."""
     async with services.storage.read() as session:
-        found = await stored_events.of_silent_sites(session, before)
+        found = await stored_events.silent_site_events(session, before)
     for owner_id, number in found:
         services.storage.renew()
         async with services.storage.write() as session:

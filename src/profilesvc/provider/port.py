@@ -149,7 +149,7 @@ class Provider(Protocol):
     def signed_in(self, login: Login) -> "Provider":
         """Return the provider as a login of an owner sees it, with tokens and circuit breakers of its own."""
 
-    def of_owner(self, owner_id: int) -> "Provider":
+    def for_owner(self, owner_id: int) -> "Provider":
         """Return the provider with the same login; its requests count for an owner of the service."""
 
     async def quota(self) -> list[QuotaStanding]:

@@ -126,12 +126,12 @@ class Transport:
 
     def signed_in(self, login: Login) -> "Transport":
         """Return a transport over the same connections, with the tokens and the circuit breakers of a login."""
-        other = self.of_owner(login.owner_id)
+        other = self.for_owner(login.owner_id)
         other._tokens = self._token_source(login)
         other._party = object()
         return other
 
-    def of_owner(self, owner_id: int) -> "Transport":
+    def for_owner(self, owner_id: int) -> "Transport":
         """Return a transport over the same connections, whose requests are counted for an owner."""
         other = copy.copy(self)
         other._owner = owner_id

@@ -195,7 +195,7 @@ def _rows(counts: Sequence[tuple[_Slot, _Count]]) -> list[CountedRow]:
     return [rows[name] for name in sorted(rows)]
 
 
-async def of_key(services: "Services", caller: "Caller | None", client_id: str, query: AuditQuery) -> AuditTrail:
+async def key_trail(services: "Services", caller: "Caller | None", client_id: str, query: AuditQuery) -> AuditTrail:
     """Return the events of a key, live or not, newest first. The operator (None) may read every key.
 
     Raises:
@@ -215,7 +215,7 @@ async def of_key(services: "Services", caller: "Caller | None", client_id: str, 
     return await _page(services, {"owner_id": key.owner_id, "key_id": key.id}, query)
 
 
-async def of_user(services: "Services", owner_id: int | None, query: AuditQuery) -> AuditTrail:
+async def user_trail(services: "Services", owner_id: int | None, query: AuditQuery) -> AuditTrail:
     """Return the events of a user and all of their keys, newest first; without a user, those of all users."""
     await services.pending_events.write(services)
     return await _page(services, {} if owner_id is None else {"owner_id": owner_id}, query)

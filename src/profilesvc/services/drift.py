@@ -83,7 +83,7 @@ async def note_google(
     if is_updated:
         if before is not None and not is_check:
             return 0
-        found, calls = _of_google(profile, await remote.google_updated(location.name)), 1
+        found, calls = _google_differences(profile, await remote.google_updated(location.name)), 1
     digest = _digest(found, profile)
     if digest != before:
         async with services.storage.write() as session:
@@ -95,7 +95,7 @@ async def note_google(
     return calls
 
 
-def _of_google(profile: JsonObject, updated: JsonObject) -> list[JsonObject]:
+def _google_differences(profile: JsonObject, updated: JsonObject) -> list[JsonObject]:
     """Return the fields that the provider shows consumers with another value; those in review are the owner's own."""
     shown, masks = updated.get("location") or {}, updates.Masks.of(updated)
     values = [(path, profiles.at(profile, path), profiles.at(shown, path)) for path in sorted(masks.theirs)]

@@ -68,7 +68,7 @@ def _number(owner_id: int, text: str | None) -> int:
     return int(number)
 
 
-async def of_location(
+async def location_events(
     services: "Services", location: "AllowedLocation", before: int | None, limit: int
 ) -> tuple[list[PublishedEvent], int | None]:
     """Return events of a location, newest first, and what to pass as `before` for older ones, if there may be any.
@@ -79,7 +79,7 @@ async def of_location(
     async with services.storage.read(may_be_old=True) as session:
         end = before or await events.last(session, owner_id) + 1
         start = end - _READ
-        rows = await events.of_location(session, owner_id, location.name, end, start, limit + 1)
+        rows = await events.location_events(session, owner_id, location.name, end, start, limit + 1)
         has_more = len(rows) > limit or await events.first(session, owner_id) <= start
     older = rows[limit - 1].id if len(rows) > limit else start + 1
     return [published(owner_id, row) for row in rows[:limit]], older if has_more else None

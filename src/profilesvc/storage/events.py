@@ -92,7 +92,7 @@ async def _numbers(session: AsyncSession, owner_id: int, count: int) -> int:
     return last - count + 1
 
 
-async def of_silent_sites(session: Executor, before: int) -> list[tuple[int, int]]:
+async def silent_site_events(session: Executor, before: int) -> list[tuple[int, int]]:
     """Return owners and numbers of events before an instant that e-mail addresses still need.
 
     Each is the last one of a site that is silent. An alert about it waits, or was sent: only a reader who had it hears
@@ -155,7 +155,7 @@ async def page(
     return [StoredPublishedEvent._make(row) for row in await session.execute(query)]
 
 
-async def of_location(
+async def location_events(
     session: Executor, owner_id: int, location_name: str, before: int, after: int, limit: int
 ) -> list[StoredPublishedEvent]:
     """Return events of a location with numbers between two, newest first.

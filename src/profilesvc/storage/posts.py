@@ -128,12 +128,12 @@ def page_of(listed: Iterable[StoredPost], size: int) -> Page:
     return Page(",".join(post.document for post in shown), last)
 
 
-def _of(owner_id: int, location: str) -> ColumnElement[bool]:
+def _is_at(owner_id: int, location: str) -> ColumnElement[bool]:
     return and_(posts.c.owner_id == owner_id, posts.c.location_name == location)
 
 
 async def find(session: Executor, owner_id: int, location: str, post_id: str) -> str | None:
-    query = select(posts.c.document).where(_of(owner_id, location), posts.c.post_id == post_id)
+    query = select(posts.c.document).where(_is_at(owner_id, location), posts.c.post_id == post_id)
     return (await session.execute(query)).scalar_one_or_none()
 
 
@@ -165,19 +165,19 @@ async def put(session: AsyncSession, owner_id: int, location: str, post: StoredP
 
 async def change(session: AsyncSession, owner_id: int, location: str, post: StoredPost, now: int) -> None:
     """Replace a cached post; one that was deleted meanwhile is not added again."""
-    is_post = (_of(owner_id, location), posts.c.post_id == post.post_id)
+    is_post = (_is_at(owner_id, location), posts.c.post_id == post.post_id)
     await session.execute(update(posts).where(*is_post).values(**post._asdict(), read_at=now))
 
 
 async def remove(session: AsyncSession, owner_id: int, location: str, post_id: str) -> str | None:
     """Remove a post and return its document, or None if it was not cached."""
-    removed = delete(posts).where(_of(owner_id, location), posts.c.post_id == post_id).returning(posts.c.document)
+    removed = delete(posts).where(_is_at(owner_id, location), posts.c.post_id == post_id).returning(posts.c.document)
     return (await session.execute(removed)).scalar_one_or_none()
 
 
 async def documents(session: Executor, owner_id: int, location: str) -> dict[str, str]:
     """Return every document of a location by post id, for `replace`."""
-    query = select(posts.c.post_id, posts.c.document).where(_of(owner_id, location))
+    query = select(posts.c.post_id, posts.c.document).where(_is_at(owner_id, location))
     return {row.post_id: row.document for row in await session.execute(query)}
 
 
@@ -233,7 +233,7 @@ async def replace(
 
 async def read_before(session: Executor, owner_id: int, location: str, instant: int) -> set[str]:
     """Return the ids of the posts that were cached before an instant."""
-    query = select(posts.c.post_id).where(_of(owner_id, location), posts.c.read_at < instant)
+    query = select(posts.c.post_id).where(_is_at(owner_id, location), posts.c.read_at < instant)
     return {row.post_id for row in await session.execute(query)}
 
 

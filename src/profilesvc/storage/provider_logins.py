@@ -70,7 +70,7 @@ async def listing(session: Executor, owner_id: int) -> list[ProviderLogin]:
     return [ProviderLogin._make(row) for row in await session.execute(query)]
 
 
-async def of_all_owners(session: Executor) -> list[ProviderLogin]:
+async def all_logins(session: Executor) -> list[ProviderLogin]:
     """Return the connections of all owners, for the operator."""
     return [ProviderLogin._make(row) for row in await session.execute(_rows())]
 

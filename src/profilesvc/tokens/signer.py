@@ -92,7 +92,7 @@ class Keyring:
         self.access.replace([(dates, key) for dates, key in pairs if isinstance(key, RsaKey)])
         self.refresh.replace([(dates, key) for dates, key in pairs if isinstance(key, HmacKey)])
 
-    def of(self, alg: Algorithm) -> KeySet[RsaKey] | KeySet[HmacKey]:
+    def keys_of(self, alg: Algorithm) -> KeySet[RsaKey] | KeySet[HmacKey]:
         return self.access if alg == "RS256" else self.refresh
 
     @property

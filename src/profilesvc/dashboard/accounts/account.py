@@ -59,5 +59,5 @@ async def _page(visit: Visit, error: ServiceError | None = None) -> Response:
     shown = await account.read(visit.services, visit.caller)
     found = await sessions.list_live(visit.services, visit.caller, visit.token)
     return pages.page(
-        "account.html", visit=visit, account=shown, sessions=found, problems=problems.of(error, "everywhere-")
+        "account.html", visit=visit, account=shown, sessions=found, problems=problems.from_error(error, "everywhere-")
     )

@@ -59,7 +59,9 @@ async def link(visit: Visit) -> Response:
 async def asked(link: str) -> Response:
     """Show who asks and for what. Programs that check links follow this one, so that it uses nothing up."""
     services = await counted_by_address()
-    return pages.page("connect_link.html", link=link, asking=await provider_consent.of_link(services, link), done=False)
+    return pages.page(
+        "connect_link.html", link=link, asking=await provider_consent.link_owner(services, link), done=False
+    )
 
 
 @blueprint.get(f"{_LIST}/link/<link>/start")
@@ -123,7 +125,7 @@ async def _one(
         done=done,
         form=form,
         chosen=form.getlist("locations"),
-        problems=problems.of(error),
+        problems=problems.from_error(error),
     )
 
 

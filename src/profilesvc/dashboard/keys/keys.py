@@ -216,7 +216,7 @@ async def _list(visit: Visit, form: Mapping[str, str], error: ServiceError | Non
         businesses=(await keys.businesses(visit.services, visit.caller)).businesses,
         form=form,
         once=form.get("once") or random_id(visit.services.entropy),
-        problems=problems.of(error),
+        problems=problems.from_error(error),
         can_create=any(choice.obstacle is None for choice in choices),
         asks_business=any(choice.obstacle is None and choice.business_id is None for choice in choices),
         unavailable=key_list.unavailable(choices, form),
@@ -266,7 +266,7 @@ async def _one(
     key, live = await _own(visit, client_id), await _live(visit, client_id)
     alerts = None if live is None else await key_alerts.get(visit.services, visit.caller, client_id)
     grace = None if alerts is None else key_form.grace_of(alerts)
-    trail = await audit.of_key(visit.services, visit.caller, client_id, AuditQuery(limit=_EVENTS))
+    trail = await audit.key_trail(visit.services, visit.caller, client_id, AuditQuery(limit=_EVENTS))
     return pages.page(
         "key.html",
         visit=visit,
@@ -278,6 +278,6 @@ async def _one(
         grace=edit if edit and action == "alerts" else grace,
         events=trail.events,
         badge_url=badge_url,
-        problems=problems.of(error, f"{action}-"),
+        problems=problems.from_error(error, f"{action}-"),
         **await key_requests.usage_of(visit, client_id),
     )

@@ -31,7 +31,7 @@ async def resend(visit: Visit, webhook_id: str, delivery_id: str) -> Response:
         queued = await deliveries.resend(visit.services, visit.caller, webhook_id, delivery_id)
     except ServiceError as error:
         shown = await _shown(visit, webhook_id, delivery_id)
-        return pages.page("delivery.html", problems=problems.of(error), **shown)
+        return pages.page("delivery.html", problems=problems.from_error(error), **shown)
     return pages.redirect(f"{pages.PATH}/webhooks/{webhook_id}/deliveries/{queued.id}", "queued")
 
 
@@ -42,5 +42,5 @@ async def _shown(visit: Visit, webhook_id: str, delivery_id: str) -> JsonObject:
         "visit": visit,
         "webhook": webhook,
         "delivery": delivery,
-        "sent": await requests.of_delivery(visit.services, visit.caller, webhook.id, delivery),
+        "sent": await requests.sent_request(visit.services, visit.caller, webhook.id, delivery),
     }

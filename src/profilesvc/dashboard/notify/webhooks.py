@@ -150,7 +150,7 @@ async def _list(visit: Visit, form: "MultiDict[str, str]", error: ServiceError |
         allow_private=visit.services.settings.webhooks.allow_private,
         form=form,
         chosen=form.getlist("types"),
-        problems=problems.of(error),
+        problems=problems.from_error(error),
     )
 
 
@@ -174,7 +174,7 @@ async def _one(
         done=request.args.get("done", ""),
         queued=request.args.get("queued", 0, type=int),
         most_recovered=MOST_RECOVERED,
-        problems=problems.of(error, prefix),
+        problems=problems.from_error(error, prefix),
         **await _deliveries(visit, entry),
     )
 

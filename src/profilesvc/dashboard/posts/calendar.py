@@ -83,7 +83,7 @@ async def show(visit: Visit, locationId: str) -> Response:
 
 
 @view(blueprint, "/calendar")
-async def of_all(visit: Visit) -> Response:
+async def all_sites(visit: Visit) -> Response:
     """Show the posts of all sites, or of those of a business or with a text in their name."""
     month = Month.asked(visit)
     listing = Listing.of(f"{pages.PATH}/calendar", request.args, dict.fromkeys(_PARAMETERS))

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.post import LocalPost
 from profilesvc.dashboard.edits import Edit
-from profilesvc.dashboard.problems import NONE, Problems, of
+from profilesvc.dashboard.problems import NONE, Problems, from_error
 from profilesvc.dashboard.words.hours import clock
 from profilesvc.dashboard.words.words import ACTIONS, KINDS
 from profilesvc.domain.errors import ServiceError, invalid
@@ -133,7 +133,7 @@ def problems(post: JsonObject) -> Problems:
     try:
         check_create(post)
     except ServiceError as error:
-        return of(error)
+        return from_error(error)
     return NONE
 
 

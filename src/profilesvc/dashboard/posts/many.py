@@ -54,7 +54,7 @@ async def act(visit: Visit) -> Response:
         if intent != "draft" and form.get("publish_date", "").strip():
             due = drafts.due_of(form, document)
     except ServiceError as error:
-        return await _form_page(visit, form, problems.of(error))
+        return await _form_page(visit, form, problems.from_error(error))
     once = form_key({"once": form.get("once") or random_id(visit.services.entropy)}, document)
     if intent in ("draft", "schedule"):
         kept = Kept(drafts.fields_of(form), document, due)

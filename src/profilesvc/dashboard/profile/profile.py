@@ -154,7 +154,7 @@ def _problems(error: ServiceError | None, form: ProfileForm) -> Problems:
         path = _SNAKE.sub(lambda match: match[1].upper(), name)
         found.append((path, error.details.get("provider_message") or error.message))
     if not found:
-        return problems.of(error)
+        return problems.from_error(error)
     return Problems([_problem(path, text, form) for path, text in found], error.kind.status)
 
 

@@ -15,7 +15,7 @@ from profilesvc.contract.reviews import ReviewListQuery
 from profilesvc.dashboard import pages, problems
 from profilesvc.dashboard.edits import Edit
 from profilesvc.dashboard.posts import form as post_form
-from profilesvc.dashboard.visits import Visit, of_path, view
+from profilesvc.dashboard.visits import Visit, path_value, view
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services.context import AllowedLocation
 from profilesvc.services.reviews import reply_templates, reviews
@@ -37,7 +37,7 @@ async def show(visit: Visit, locationId: str) -> Response:
 @view(blueprint, f"{_SITE}/reviews/<review:reviewId>/reply", "POST", TEXTS)
 async def reply(visit: Visit, locationId: str, reviewId: str) -> Response:
     location, form = await visit.location(locationId), await request.form
-    ident = of_path("reviewId", review_id, reviewId, location.name)
+    ident = path_value("reviewId", review_id, reviewId, location.name)
     text = post_form.one_line_ends(form.get("comment", ""))
     edit = Edit({"comment": text}).fill(form)
     if form.get("intent") == "template":
@@ -65,7 +65,7 @@ def _edit_of(review: JsonObject) -> Edit:
 @view(blueprint, f"{_SITE}/reviews/<review:reviewId>/withdraw", "POST")
 async def withdraw(visit: Visit, locationId: str, reviewId: str) -> Response:
     location, form = await visit.location(locationId), await request.form
-    ident = of_path("reviewId", review_id, reviewId, location.name)
+    ident = path_value("reviewId", review_id, reviewId, location.name)
     try:
         problems.require_confirmation("sure" in form)
         await reviews.delete_reply(visit.services, location, ident)
@@ -78,7 +78,7 @@ async def withdraw(visit: Visit, locationId: str, reviewId: str) -> Response:
 async def live(visit: Visit, locationId: str, reviewId: str) -> Response:
     """Return the state of the reply to a review, as long as the provider checks it."""
     location = await visit.location(locationId)
-    ident = of_path("reviewId", review_id, reviewId, location.name)
+    ident = path_value("reviewId", review_id, reviewId, location.name)
     review = json.loads((await reviews.get(visit.services, location, ident)).data)
     existing = review.get("reviewReply", {})
     return pages.page("_reply_state.html", visit=visit, location=location, id=ident, existing=existing)
@@ -122,7 +122,7 @@ async def _page(visit: Visit, location: AllowedLocation, failed: _Unsent | None 
         unanswered="unanswered" in request.args,
         query=_filter(),
         place=_filter("page"),
-        problems=problems.NONE if failed is None else problems.of(failed.error, f"{failed.review_id}-"),
+        problems=problems.NONE if failed is None else problems.from_error(failed.error, f"{failed.review_id}-"),
     )
 
 

@@ -76,7 +76,7 @@ async def _preview(visit: Visit, act: Act, ids: list[str], error: ServiceError |
     return pages.page(
         "selected.html",
         visit=visit,
-        problems=problems.of(error),
+        problems=problems.from_error(error),
         act=act,
         title=TITLES[act],
         button=BUTTONS[act],

@@ -49,7 +49,7 @@ async def log(visit: Visit, locationId: str) -> Response:
     before = request.args.get("before", type=int)
     if before is not None and not 0 < before <= _LARGEST:
         raise invalid("query", "before", "must be that of the link to older events")
-    found, older = await events.of_location(visit.services, location, before, _PAGE)
+    found, older = await events.location_events(visit.services, location, before, _PAGE)
     return pages.page(
         "events.html",
         visit=visit,
@@ -113,12 +113,12 @@ async def show_page(
     except ServiceError as unavailable:  # the rest of the page can be shown
         failure = unavailable
     row = await locations.load(visit.services, location)
-    newest, older = await events.of_location(visit.services, location, None, _NEWEST)
+    newest, older = await events.location_events(visit.services, location, None, _NEWEST)
     return pages.page(
         "site.html",
         can_have_posts=can_have_posts(json.loads(row.profile)),
         visit=visit,
-        problems=problems.of(error),
+        problems=problems.from_error(error),
         location=location,
         title=await visit.title(location),
         row=row,

@@ -99,7 +99,7 @@ async def delete_user(services: Services, email: str, *, dry_run: bool = False) 
         ServiceError: NOT_FOUND.
     """
     async with services.storage.read() as session:
-        past = await deletions.of_address(session, secret_digest(email.strip().lower(), services.pepper))
+        past = await deletions.last_deletion(session, secret_digest(email.strip().lower(), services.pepper))
         try:
             user = await find_user(session, email)
         except ServiceError:

@@ -40,7 +40,7 @@ UNKNOWN = "The provider did not respond for 20 hours. Look at the profile before
 async def listing(services: Services, location: AllowedLocation, limit: int) -> tuple[list[Draft], int]:
     """Return drafts of a location, the next to be published first, and how many there are."""
     async with services.storage.read() as session:
-        found = await drafts.of_location(session, location.owner_id, location.name, limit)
+        found = await drafts.location_drafts(session, location.owner_id, location.name, limit)
         number = len(found) if len(found) < limit else await drafts.count(session, location.owner_id, location.name)
     return found, number
 

@@ -40,7 +40,7 @@ async def read(services: Services, secret: str) -> tuple[str, str, int | None]:
     now, row = services.clock.now(), None
     if link := _LINK.fullmatch(secret):
         async with services.storage.read(may_be_old=True) as session:
-            row = await overview.of_badge(session, int(link[1]), secret_digest(secret, services.pepper), now)
+            row = await overview.badge_state(session, int(link[1]), secret_digest(secret, services.pepper), now)
     if row is None:
         raise missing("badge")
     state = "deactivated" if row.hold_reason is not None else heartbeats.state(row.last_heartbeat_at, now)

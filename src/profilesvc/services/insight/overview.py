@@ -107,7 +107,7 @@ async def keys_of(services: Services, caller: Caller) -> list[KeyView]:
     """Return the caller's live keys with their connections, oldest first."""
     now = services.clock.now()
     async with services.storage.read() as session:
-        rows = await overview.of_keys(session, caller.owner_id, now)
+        rows = await overview.key_rows(session, caller.owner_id, now)
     views: dict[int, KeyView] = {}
     for row in rows:
         views.setdefault(row.id, _key(row, now))  # the most severe hold comes first
@@ -126,8 +126,8 @@ async def sites(services: Services, caller: Caller) -> list[SiteView]:
     """Return the caller's locations, the most urgent first. The provider is not called."""
     live = await keys_of(services, caller)
     async with services.storage.read() as session:
-        rows = await overview.of_locations(session, caller.owner_id)
-        in_review = await overview.of_posts(session, caller.owner_id)
+        rows = await overview.location_rows(session, caller.owner_id)
+        in_review = await overview.posts_by_state(session, caller.owner_id)
     bound: dict[str, list[KeyView]] = {}
     for key in live:
         bound.setdefault(key.row.location_name, []).append(key)
@@ -212,9 +212,9 @@ async def choices(services: Services, caller: Caller) -> list[Choice]:
     """Return the caller's locations by title, and whether a new key may be bound to each (D-23)."""
     now, plan = services.clock.now(), caller.plan
     async with services.storage.read() as session:
-        rows = await overview.of_locations(session, caller.owner_id)
+        rows = await overview.location_rows(session, caller.owner_id)
         assigned = await locations.assigned(session, caller.owner_id)
-        live = {row.id: row.location_name for row in await overview.of_keys(session, caller.owner_id, now)}
+        live = {row.id: row.location_name for row in await overview.key_rows(session, caller.owner_id, now)}
     bound, positions = Counter(live.values()), {name: position for position, name in enumerate(assigned)}
     choices_by_title = []
     for row in rows:
@@ -233,7 +233,7 @@ async def usage(services: Services, caller: Caller) -> Usage:
     async with services.storage.read() as session:
         used = (await post_usage.find(session, caller.owner_id, month_start(now))).used
         assigned = await locations.assigned(session, caller.owner_id)
-        live = {row.id for row in await overview.of_keys(session, caller.owner_id, now)}
+        live = {row.id for row in await overview.key_rows(session, caller.owner_id, now)}
     plans = list(services.plans.values())
     return Usage(caller.plan, plans, used, month_start(now, 1), len(assigned), len(live))
 

@@ -130,7 +130,7 @@ async def find(session: Executor, owner_id: int) -> Deletion | None:
     return None if row is None else Deletion._make(row)
 
 
-async def of_address(session: Executor, digest: str) -> Deletion | None:
+async def last_deletion(session: Executor, digest: str) -> Deletion | None:
     """Return the last deletion of an account that had an address, for the operator."""
     query = select(*_COLUMNS).where(deletions.c.digest == digest).order_by(deletions.c.requested_at.desc()).limit(1)
     row = (await session.execute(query)).first()

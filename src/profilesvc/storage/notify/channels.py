@@ -64,7 +64,7 @@ async def listing(session: Executor, owner_id: int, kinds: Collection[str]) -> l
     return [Channel._make(row) for row in await session.execute(query)]
 
 
-async def of_all_owners(session: Executor, kinds: Collection[str]) -> list[Channel]:
+async def all_channels(session: Executor, kinds: Collection[str]) -> list[Channel]:
     """Return the channels of all owners, oldest first, for the operator."""
     query = select(*COLUMNS).where(channels.c.kind.in_(kinds)).order_by(channels.c.created_at, channels.c.id)
     return [Channel._make(row) for row in await session.execute(query)]

@@ -255,14 +255,14 @@ class Missed(NamedTuple):
 
 async def missed(session: Executor, channel: Channel, since: int, limit: int) -> Missed:
     """Return the oldest events of an owner since a time that a channel has missed."""
-    last = select(func.coalesce(func.max(deliveries.c.id), 0)).where(*_of(channel))
+    last = select(func.coalesce(func.max(deliveries.c.id), 0)).where(*_is_channel(channel))
     after = int((await session.execute(last)).scalar_one())
     happened = select(events.c.id.label("id")).where(
         events.c.owner_id == channel.owner_id, events.c.created_at >= since
     )
     if channel.types:
         happened = happened.where(events.c.type.in_(channel.event_types()))
-    known = select(deliveries.c.event_id).where(*_of(channel), *_COUNTS)
+    known = select(deliveries.c.event_id).where(*_is_channel(channel), *_COUNTS)
     # A difference of sets, because a join or NOT IN of many rows takes minutes on one of the databases.
     query = except_(happened, known).order_by("id").limit(limit)
     found = await session.execute(query)
@@ -274,7 +274,7 @@ async def add_missed(session: AsyncSession, channel: Channel, missed: Missed, st
 
     Events that were queued meanwhile are left out.
     """
-    known = select(deliveries.c.event_id).where(*_of(channel), *_COUNTS, deliveries.c.id > missed.last)
+    known = select(deliveries.c.event_id).where(*_is_channel(channel), *_COUNTS, deliveries.c.id > missed.last)
     still = select(
         events.c.owner_id,
         literal(channel.id, BigInteger),
@@ -292,7 +292,7 @@ async def add_missed(session: AsyncSession, channel: Channel, missed: Missed, st
     return len((await session.execute(added)).all())
 
 
-def _of(channel: Channel) -> tuple[ColumnElement[bool], ...]:
+def _is_channel(channel: Channel) -> tuple[ColumnElement[bool], ...]:
     return deliveries.c.owner_id == channel.owner_id, deliveries.c.channel_id == channel.id
 
 
