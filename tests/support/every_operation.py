@@ -89,7 +89,7 @@ async def of_the_dashboard(services: Services, caller: Caller, site: Site) -> No
     for act in several.ACTS:
         chosen = [one for one in await overview.sites(services, caller) if one.keys][:1]
         await several.run(services, caller, act, chosen, IdempotencyKey(f"page {act}", act))
-    link = await badges.show(services, caller, client_id, shown=True)
+    link = await badges.show(services, caller, client_id, is_shown=True)
     await badges.read(services, link or "")
     await keys.deactivate(services, client_id, "user_requested", caller=caller)
     await keys.reactivate_own(services, caller, client_id)
@@ -134,7 +134,7 @@ async def _what_owners_write(services: Services, caller: Caller, location: Allow
         await drafts.contents(services, caller.owner_id, places)
     await photos.read(services, url.rpartition("/")[2])
     await drafts.delete(services, location, draft)
-    await drafts.sent(services, location, await drafts.save(services, location, {}, post))
+    await drafts.end(services, location, await drafts.save(services, location, {}, post))
     await reply_templates.save(services, caller, "Thanks", "Thank you.")
     for template in await reply_templates.listing(services, caller):
         await reply_templates.delete(services, caller, template.id)
@@ -150,4 +150,4 @@ async def _sessions(services: Services) -> None:
     await deletion.plan(services, bob, this)
     assert [piece async for piece in account_export.archive(services, bob)]
     renewed = await sessions.end_others(services, bob, this)
-    assert len((await sessions.list_live(services, bob, renewed.token)).shown) == 1
+    assert len((await sessions.list_live(services, bob, renewed.token)).rows) == 1

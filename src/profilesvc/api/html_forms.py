@@ -53,8 +53,8 @@ def fields_of(raw: bytes, rule: FormRule, check: Check | None = None) -> "MultiD
     if raw.count(b"&") >= rule.fields:
         raise _too_many(rule)
     if check is not None:
-        found = _TOKEN.search(raw)
-        check("" if found is None else unquote_plus(found[1].decode("latin1")))
+        match = _TOKEN.search(raw)
+        check("" if match is None else unquote_plus(match[1].decode("latin1")))
     return MultiDict(parse_qsl(raw.decode("utf-8", "replace"), keep_blank_values=True))
 
 

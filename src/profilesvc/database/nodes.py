@@ -97,8 +97,8 @@ def first_problem(nodes: Iterable[Node]) -> str | None:
             return f"the node {node.name} does not know the tables: run {node.syncing}"
         versions[node.result] = node.name
     if len(versions) > 1:
-        found = ", ".join(f"{version} at {name}" for version, name in sorted(versions.items()))
-        return f"the versions of the extension differ ({found}): run ALTER EXTENSION citus UPDATE on each node"
+        listed = ", ".join(f"{version} at {name}" for version, name in sorted(versions.items()))
+        return f"the versions of the extension differ ({listed}): run ALTER EXTENSION citus UPDATE on each node"
     return None
 
 

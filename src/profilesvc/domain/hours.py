@@ -55,13 +55,13 @@ def weekly_minutes(periods: object) -> tuple[Span, ...]:
 
 def faults(location: JsonObject) -> list[Fault]:
     """Return the rules of hours and of the opening date that a Location violates. Its types must be valid."""
-    found = [*_week_faults((location.get("regularHours") or {}).get("periods") or [], "regularHours.periods")]
+    problems = [*_week_faults((location.get("regularHours") or {}).get("periods") or [], "regularHours.periods")]
     for index, kind in enumerate(location.get("moreHours") or []):
-        found += _week_faults(kind.get("periods") or [], f"moreHours.{index}.periods")
+        problems += _week_faults(kind.get("periods") or [], f"moreHours.{index}.periods")
     special = (location.get("specialHours") or {}).get("specialHourPeriods") or []
-    found += _dates_faults(special, "specialHours.specialHourPeriods")
+    problems += _dates_faults(special, "specialHours.specialHourPeriods")
     opened = (location.get("openInfo") or {}).get("openingDate")
-    return [*found, *_opening_faults(opened, "openInfo.openingDate")] if opened is not None else found
+    return [*problems, *_opening_faults(opened, "openInfo.openingDate")] if opened is not None else problems
 
 
 def _week_faults(periods: list[JsonObject], path: str) -> Iterator[Fault]:

@@ -26,9 +26,9 @@ COUNTS_PAUSES = (60.0, 60.0)
 # How long rows are kept, in milliseconds after the time that they contain; those of MONTHLY until their whole month is
 # older, on all databases.
 KEPT: dict[str, int] = {
-    "audit": audit.KEPT,
-    "syncs": audit.KEPT,
-    "idempotency": 2 * idempotency.KEPT,
+    "audit": audit.RETENTION,
+    "syncs": audit.RETENTION,
+    "idempotency": 2 * idempotency.RETENTION,
     "contacts": HISTORY + OFFLINE_AFTER + 31 * DAY,  # a run ends in the month in which it started
     "revocations": HOUR,  # longer than necessary, because a clock can be set back
     "families": HOUR,
@@ -36,14 +36,14 @@ KEPT: dict[str, int] = {
     "secrets": HOUR,
     "key_domains": HOUR,
     "leases": HOUR,
-    "deliveries": events.KEPT,
-    "events": events.KEPT,
+    "deliveries": events.RETENTION,
+    "events": events.RETENTION,
     "mirrors": mirrors.VALID,
     "notifications": 8 * DAY,  # Pub/Sub repeats a message for at most seven
     "photos": HOUR,
     "sessions": HOUR,
     "key_usage": request_log.KEPT_COUNTS,
-    "request_log": request_log.KEPT,
+    "request_log": request_log.RETENTION,
 }
 
 

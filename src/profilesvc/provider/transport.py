@@ -59,8 +59,8 @@ class Request:
     @property
     def location(self) -> str:
         """The name of the location in the path; empty if there is none."""
-        found = _LOCATION.search(self.path)
-        return found[0] if found else ""
+        match = _LOCATION.search(self.path)
+        return match[0] if match else ""
 
     @property
     def has_no_effect(self) -> bool:

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.audit import AuditEntry, AuditQuery, AuditTrail, Event
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.stored import shown, stored_object
+from profilesvc.contract.stored import as_stored, stored_object
 from profilesvc.domain.audit import Wanted
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request, ip_prefix
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # `services.context` imports this module
     from profilesvc.services.context import Caller, Services
 
 _LIST = "audit"  # in cursors
-KEPT = 400 * DAY
+RETENTION = 400 * DAY
 _COLLECT_SECONDS = 1.0
 _KEPT_UNWRITTEN = MINUTE  # then it is dropped: a row may be at fault, and not the database
 
@@ -229,22 +229,22 @@ async def search(
     `before` is a value that this function returned, or one that `AuditQuery` accepts.
     """
     await services.pending_events.write(services)
-    return await _found(services, {"owner_id": owner_id}, before, limit, wanted)
+    return await _entries(services, {"owner_id": owner_id}, before, limit, wanted)
 
 
 async def record_expired(services: "Services", owner_id: int | None = None) -> None:
     """Record each expired key of an owner (None: of all) once."""
     now = services.clock.now()
     async with services.storage.write() as session:
-        await audit.record_expired(session, owner_id, now, now - KEPT)
+        await audit.record_expired(session, owner_id, now, now - RETENTION)
 
 
 async def _page(services: "Services", filters: dict[str, int], query: AuditQuery) -> AuditTrail:
-    events, next_before = await _found(services, filters, query.before, query.limit, Wanted())
+    events, next_before = await _entries(services, filters, query.before, query.limit, Wanted())
     return AuditTrail(events=events, limit=query.limit, next_before=next_before)
 
 
-async def _found(
+async def _entries(
     services: "Services", filters: dict[str, int], before: str | None, limit: int, wanted: Wanted
 ) -> tuple[list[AuditEntry], str | None]:
     place = None
@@ -253,18 +253,18 @@ async def _found(
         place = at, event_id
     async with services.storage.read() as session:
         rows = await audit.page(session, filters, place, limit + 1, wanted)
-    found = rows[:limit]
-    entries = [_entry(row) for row in found]
+    page = rows[:limit]
+    entries = [_entry(row) for row in page]
     if len(rows) <= limit:
         return entries, None
-    return entries, page_tokens.cursor(services, filters.get("owner_id"), _LIST, found[-1].at, found[-1].id)
+    return entries, page_tokens.cursor(services, filters.get("owner_id"), _LIST, page[-1].at, page[-1].id)
 
 
 def _entry(row: StoredEvent) -> AuditEntry:
     details = stored_object(row.details)
     if "last_at" in details:
         details["count"] = row.times
-    return shown(
+    return as_stored(
         AuditEntry,
         {
             "event": row.event,

@@ -22,7 +22,7 @@ from profilesvc.storage.events import NewEvent, StoredPublishedEvent
 if TYPE_CHECKING:  # `services.context` imports modules that record events
     from profilesvc.services.context import AllowedLocation, Caller, Services
 
-KEPT = 30 * DAY
+RETENTION = 30 * DAY
 _READ = 5_000  # events of an owner that one page of a location reads at most
 
 
@@ -31,10 +31,10 @@ def new(kind: EventType, data: EventData, *, key_id: int | None = None, location
     return NewEvent(kind, data.model_dump_json(by_alias=True, warnings=False), key_id, location_name)
 
 
-def publish(services: "Services", session: AsyncSession, owner_id: int, *found: NewEvent) -> None:
+def publish(services: "Services", session: AsyncSession, owner_id: int, *new_events: NewEvent) -> None:
     """Write events of an owner, and what delivers them, when this transaction ends."""
-    if found:
-        events.add(session, owner_id, list(found), services.clock.now())
+    if new_events:
+        events.add(session, owner_id, list(new_events), services.clock.now())
         services.due.set()
 
 
@@ -95,5 +95,5 @@ async def list_page(services: "Services", caller: "Caller", query: EventListQuer
     types = [] if query.types is None else types_of(query.types)
     async with services.storage.read(may_be_old=True) as session:
         rows = await events.page(session, caller.owner_id, after, types, query.client_id, limit + 1)
-    shown = [published(caller.owner_id, row) for row in rows[:limit]]
-    return EventList(events=shown, next_after=shown[-1].id if shown else query.after, has_more=len(rows) > limit)
+    page = [published(caller.owner_id, row) for row in rows[:limit]]
+    return EventList(events=page, next_after=page[-1].id if page else query.after, has_more=len(rows) > limit)

@@ -58,10 +58,10 @@ async def list_all(services: Services, caller: Caller | None, query: KeyListQuer
         limit = query.limit or MAX_LIMIT
     async with services.storage.read() as session:
         rows = await keys.listing(session, owner_id, None if revoked else now, before, limit and limit + 1)
-    shown = rows[:limit]
+    page = rows[:limit]
     return KeyList(
-        credentials=[entry(row, now) for row in shown],
-        next_before=page_tokens.cursor(services, owner_id, "keys", shown[-1].id) if len(rows) > len(shown) else None,
+        credentials=[entry(row, now) for row in page],
+        next_before=page_tokens.cursor(services, owner_id, "keys", page[-1].id) if len(rows) > len(page) else None,
     )
 
 

@@ -37,7 +37,7 @@ class SessionView(NamedTuple):
 class SessionList(NamedTuple):
     """The sessions that were used last, this one first, and how many there are in all."""
 
-    shown: list[SessionView]
+    rows: list[SessionView]
     total: int
 
 

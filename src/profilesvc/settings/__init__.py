@@ -349,8 +349,8 @@ def load(**overrides: Any) -> Settings:
         raise SettingsError("; ".join(texts)) from None
 
 
-def _not_json(found: re.Match[str]) -> str:
-    variable = f"{PREFIX}{found[1].upper()}"
+def _not_json(match: re.Match[str]) -> str:
+    variable = f"{PREFIX}{match[1].upper()}"
     return f"{variable}: must be a JSON object; {variable}__NAME=value sets a single field"
 
 

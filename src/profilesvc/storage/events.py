@@ -130,8 +130,8 @@ async def write_again(session: AsyncSession, owner_id: int, number: int, now: in
     addresses = select(channels.c.id).where(channels.c.owner_id == owner_id, channels.c.kind == "email")
     of_event = update(deliveries).where(deliveries.c.owner_id == owner_id, deliveries.c.channel_id.in_(addresses))
     await session.execute(of_event.where(deliveries.c.event_id == number).values(event_id=last))
-    sent = deliveries.c.owner_id == owner_id, deliveries.c.event_id == last, deliveries.c.state == "delivered"
-    last_sent = select(func.max(deliveries.c.id)).where(*sent).group_by(deliveries.c.channel_id)
+    is_delivered = deliveries.c.owner_id == owner_id, deliveries.c.event_id == last, deliveries.c.state == "delivered"
+    last_sent = select(func.max(deliveries.c.id)).where(*is_delivered).group_by(deliveries.c.channel_id)
     is_needed = or_(deliveries.c.next_at.is_not(None), deliveries.c.id.in_(last_sent))
     await session.execute(of_event.where(deliveries.c.event_id == last, is_needed).values(created_at=now))
 

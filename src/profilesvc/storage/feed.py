@@ -65,18 +65,18 @@ async def due(session: Executor, now: int, limit: int) -> list[Changed]:
     return [Changed._make(row) for row in await session.execute(query)]
 
 
-def _is(found: Changed) -> Any:
-    return and_(_CHANGED.location_name == found.location_name, _CHANGED.what == found.what)
+def _is(change: Changed) -> Any:
+    return and_(_CHANGED.location_name == change.location_name, _CHANGED.what == change.what)
 
 
-async def done(session: AsyncSession, found: Changed) -> None:
+async def done(session: AsyncSession, change: Changed) -> None:
     """Forget what was read, unless a further notification came since it was found."""
-    await session.execute(delete(changed_locations).where(_is(found), _CHANGED.times == found.times))
+    await session.execute(delete(changed_locations).where(_is(change), _CHANGED.times == change.times))
 
 
-async def postpone(session: AsyncSession, found: Changed, until: int) -> None:
+async def postpone(session: AsyncSession, change: Changed, until: int) -> None:
     """Read it later."""
-    await session.execute(update(changed_locations).where(_is(found)).values(due_at=until))
+    await session.execute(update(changed_locations).where(_is(change)).values(due_at=until))
 
 
 async def valid_from(session: Executor, owner_id: int, location: str, what: What) -> int:

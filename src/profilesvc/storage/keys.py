@@ -37,8 +37,8 @@ def owner_of(client_id: str) -> int:
 
     Whether there is such a key is for the database to say.
     """
-    found = _OWNER.match(client_id)
-    owner = _NOBODY if found is None else int(found[1])
+    match = _OWNER.match(client_id)
+    owner = _NOBODY if match is None else int(match[1])
     return owner if owner < 2**63 else _NOBODY
 
 

@@ -91,7 +91,7 @@ def _visible(owner_id: int, only: str | None, unassigned: bool) -> ColumnElement
     return and_(*conditions)
 
 
-async def found(session: Executor, name: str) -> LocationState | None:
+async def state_by_name(session: Executor, name: str) -> LocationState | None:
     """Return a location of any owner, for the operator."""
     query = select(location_owners.c.owner_id).where(location_owners.c.name == name)
     owner_id = (await session.execute(query)).scalar_one_or_none()

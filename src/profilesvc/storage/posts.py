@@ -123,9 +123,9 @@ def _to_page(documents: str | None, ends: str | None) -> Page:
 def page_of(listed: Iterable[StoredPost], size: int) -> Page:
     """Return the first page of posts that could not be cached."""
     newest = sorted(listed, key=lambda post: (post.created_at, post.post_id), reverse=True)
-    shown = newest[:size]
-    last = f"{shown[-1].created_at}.{shown[-1].post_id}" if len(newest) > size else ""
-    return Page(",".join(post.document for post in shown), last)
+    page = newest[:size]
+    last = f"{page[-1].created_at}.{page[-1].post_id}" if len(newest) > size else ""
+    return Page(",".join(post.document for post in page), last)
 
 
 def _is_at(owner_id: int, location: str) -> ColumnElement[bool]:
@@ -221,9 +221,9 @@ async def replace(
         if row["its_id"] not in current:
             deleted = await session.execute(delete(posts).where(*_UNCHANGED).returning(posts.c.document), row)
             gone += deleted.scalars()
-    kept = [(row, current[row["its_id"]]) for row in cached if row["its_id"] in current]
+    remaining = [(row, current[row["its_id"]]) for row in cached if row["its_id"] in current]
     changed = list[StoredPost]()
-    for row, post in kept:
+    for row, post in remaining:
         if post.document != row["before"]:
             values = {**post._asdict(), "read_at": now}
             updated = update(posts).where(*_UNCHANGED).values(values).returning(posts.c.post_id)

@@ -50,7 +50,7 @@ async def live(session: Executor, owner_id: int, epoch: int, now: int, limit: in
     )
     query = select(*(sessions.c[name] for name in Session._fields)).where(*is_live)
     rows = await session.execute(query.order_by(sessions.c.used_at.desc(), sessions.c.id).limit(limit))
-    found = [Session._make(row) for row in rows]
-    if len(found) < limit:
-        return found, len(found)
-    return found, int((await session.execute(select(func.count()).select_from(sessions).where(*is_live))).scalar_one())
+    page = [Session._make(row) for row in rows]
+    if len(page) < limit:
+        return page, len(page)
+    return page, int((await session.execute(select(func.count()).select_from(sessions).where(*is_live))).scalar_one())

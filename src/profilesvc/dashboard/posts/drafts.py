@@ -115,7 +115,7 @@ async def act(visit: Visit, location: AllowedLocation, form: "MultiDict[str, str
         raise
     if draft_id:
         with contextlib.suppress(ServiceError):  # the post exists; the draft can be deleted by hand
-            await drafts.sent(visit.services, location, draft_id)
+            await drafts.end(visit.services, location, draft_id)
     return "posted"
 
 

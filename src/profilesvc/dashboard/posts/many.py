@@ -14,7 +14,7 @@ from profilesvc.domain.errors import ServiceError, invalid, invalid_many, proble
 from profilesvc.domain.posts import check_create
 from profilesvc.services.drafts import photos as stored_photos
 from profilesvc.services.drafts import several
-from profilesvc.services.drafts.several import Kept, SiteResult
+from profilesvc.services.drafts.several import NewDraft, SiteResult
 from profilesvc.services.idempotency import unsettled
 from profilesvc.services.insight import overview
 from profilesvc.services.insight.overview import SiteView
@@ -57,7 +57,7 @@ async def act(visit: Visit) -> Response:
         return await _form_page(visit, form, problems.from_error(error))
     once = form_key({"once": form.get("once") or random_id(visit.services.entropy)}, document)
     if intent in ("draft", "schedule"):
-        kept = Kept(drafts.fields_of(form), document, due)
+        kept = NewDraft(drafts.fields_of(form), document, due)
         return await _done(visit, form, chosen, await several.draft(visit.services, visit.caller, chosen, kept, once))
     if intent != "send":
         return await _preview(visit, form, chosen, once.value, due)

@@ -22,8 +22,8 @@ class Account(NamedTuple):
 
 async def read(services: Services, caller: Caller) -> Account:
     name, email = await overview.person(services, caller)
-    found, _ = await audit.search(services, caller.owner_id, Wanted(events=["user.login"]), None, _SIGN_INS)
-    return Account(name, email, found)
+    sign_ins, _ = await audit.search(services, caller.owner_id, Wanted(events=["user.login"]), None, _SIGN_INS)
+    return Account(name, email, sign_ins)
 
 
 async def sign_out_everywhere(services: Services, caller: Caller) -> None:

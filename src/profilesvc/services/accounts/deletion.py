@@ -26,7 +26,7 @@ log = logging.getLogger("profilesvc")
 FRESH = 10 * MINUTE  # since the sign-in, for a deletion by the owner
 SETTLED = provider_consent.STATE_MS + 5 * MINUTE  # longer than a consent that had started, and than any request
 _NOTICE = DAY  # how long the last message may wait for the mail server
-_KEPT = audit.KEPT + 31 * DAY  # the audit trail is deleted by the month
+_RETENTION = audit.RETENTION + 31 * DAY  # the audit trail is deleted by the month
 _MOST = 1_000  # accounts of a round
 
 
@@ -125,7 +125,7 @@ async def run_once(services: Services) -> None:
 async def _round(services: Services) -> None:
     async with services.storage.read() as session:
         unfinished = await deletions.unfinished(session, _MOST)
-        old = await deletions.finished(session, services.clock.now() - _KEPT, _MOST)
+        old = await deletions.finished(session, services.clock.now() - _RETENTION, _MOST)
     for deletion in unfinished:
         await _pass(services, deletion)
     for deletion in old:

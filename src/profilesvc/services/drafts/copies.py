@@ -16,8 +16,8 @@ class Copies:
 
     async def get(self, name: str, load: Callable[[], Coroutine[object, None, Photo | None]]) -> Photo | None:
         """Return the copy of a photo; `load` reads it if there is none, once for all who wait for it."""
-        if (found := self._photos.get(name)) is not None:
-            return found
+        if (photo := self._photos.get(name)) is not None:
+            return photo
         loading = self._loading.get(name)
         if loading is None:
             loading = self._loading[name] = asyncio.get_running_loop().create_task(load())

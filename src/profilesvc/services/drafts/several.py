@@ -43,7 +43,7 @@ class SiteResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class NewDraft:
     """A post that is stored and not sent: the fields of its form, the post, and when it is due, in which zone."""
 
     fields: JsonObject
@@ -111,12 +111,12 @@ async def post(
 
 
 async def draft(
-    services: Services, caller: Caller, sites: Sequence[SiteView], kept: Kept, key: IdempotencyKey
+    services: Services, caller: Caller, sites: Sequence[SiteView], content: NewDraft, key: IdempotencyKey
 ) -> list[SiteResult]:
     """Store a draft of a post for each location in turn, or schedule it, and return what happened to each."""
 
     async def save(_: SiteView, location: AllowedLocation) -> list[str]:
-        await drafts.save_once(services, caller, location, kept.fields, kept.document, kept.due, key)
+        await drafts.save_once(services, caller, location, content.fields, content.document, content.due, key)
         return []
 
     return await _in_turn(services, caller, sites, save)

@@ -7,7 +7,7 @@ from profilesvc.contract.requests import KeyRequests, KeyRequestsQuery, LoggedRe
 from profilesvc.domain.time import DAY, iso
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
-from profilesvc.services.insight.request_log import KEPT, write_round
+from profilesvc.services.insight.request_log import RETENTION, write_round
 from profilesvc.storage import keys
 from profilesvc.storage.insight import request_log
 from profilesvc.storage.insight.request_log import DayOfKey, LoggedRow
@@ -35,13 +35,13 @@ async def read(services: Services, caller: Caller, client_id: str, query: KeyReq
             raise missing("API key")
         days = await request_log.days(session, key.owner_id, key.id, first)
         of_key, errors = (key.owner_id, key.id), query.errors_only == "true"
-        rows = await request_log.page(session, of_key, now - KEPT, before, limit + 1, errors=errors)
-    shown = rows[:limit]
+        rows = await request_log.page(session, of_key, now - RETENTION, before, limit + 1, errors=errors)
+    page = rows[:limit]
     return KeyRequests(
         usage=_usage(days, first, now),
-        requests=[_entry(row) for row in shown],
+        requests=[_entry(row) for row in page],
         limit=limit,
-        next_before=f"{shown[-1].at}-{shown[-1].id}" if len(rows) > limit else None,
+        next_before=f"{page[-1].at}-{page[-1].id}" if len(rows) > limit else None,
     )
 
 

@@ -144,12 +144,12 @@ async def histories(services: Services, caller: Caller, sites: list[SiteView]) -
     ids = [key.row.id for site in sites for key in site.keys]
     async with services.storage.read() as session:
         spans = await contacts.spans_of_keys(session, caller.owner_id, ids, now - heartbeats.HISTORY) if ids else {}
-    found = {}
+    periods = {}
     for site in sites:
         if site.keys:
             runs = heartbeats.joined([span for key in site.keys for span in spans.get(key.row.id, [])])
-            found[site.id] = heartbeats.periods(runs, now, min(key.row.created_at for key in site.keys))
-    return found
+            periods[site.id] = heartbeats.periods(runs, now, min(key.row.created_at for key in site.keys))
+    return periods
 
 
 async def connected_days(services: Services, caller: Caller, sites: list[SiteView]) -> list[int]:
@@ -160,8 +160,8 @@ async def connected_days(services: Services, caller: Caller, sites: list[SiteVie
         return []
     async with services.storage.read(may_be_old=True) as session:
         runs = await contacts.runs(session, caller.owner_id, (now // DAY - days + 1) * DAY)
-    found = ((ids[key_id], heartbeats.Span(*times)) for key_id, *times in runs if key_id in ids)
-    return heartbeats.daily_contacts(found, now, days)
+    spans = ((ids[key_id], heartbeats.Span(*times)) for key_id, *times in runs if key_id in ids)
+    return heartbeats.daily_contacts(spans, now, days)
 
 
 def _urgency(site: SiteView) -> int:
@@ -174,8 +174,8 @@ def _key(row: KeyRow, now: int) -> KeyView:
     last_seen, other_at = row.last_heartbeat_at, row.other_site_host_at
     hosts = row.site_host, row.other_site_host
     mismatch = heartbeats.site_mismatch(hosts, other_at, domains_of(row.allowed_domains), now)
-    found = reason_of(row, is_held=row.hold_reason is not None, mismatch=mismatch, now=now)
-    return KeyView(row, heartbeats.state(last_seen, now), *found)
+    reason = reason_of(row, is_held=row.hold_reason is not None, mismatch=mismatch, now=now)
+    return KeyView(row, heartbeats.state(last_seen, now), *reason)
 
 
 def _site(row: SiteRow, plan: Plan, keys: list[KeyView], in_review: dict[tuple[str, str], int]) -> SiteView:

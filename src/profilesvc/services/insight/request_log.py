@@ -26,7 +26,7 @@ from profilesvc.storage.insight.request_log import DayOfKey, LoggedRow
 if TYPE_CHECKING:  # `services.context` imports this module
     from profilesvc.services.context import Services
 
-KEPT = 7 * DAY
+RETENTION = 7 * DAY
 KEPT_COUNTS = (MAX_DAYS + 1) * DAY
 PAUSES = (5.0, 5.0)  # seconds, and so how much a killed process loses
 SUCCESSES_PER_HOUR = 20  # of a key, in each process
@@ -130,10 +130,10 @@ async def _store(
     await services.storage.commit(request_log.recording(services.storage.dialect, counted, logged))
 
 
-async def _numbers(services: "Services", found: set[Key]) -> dict[Key, int]:
+async def _numbers(services: "Services", identities: set[Key]) -> dict[Key, int]:
     """Return the numbers of keys. A token that is rejected before its key is read names only the client id."""
     numbers: dict[Key, int] = {}
-    for key in found:
+    for key in identities:
         owner_id, name = key
         if isinstance(name, int):
             numbers[key] = name

@@ -81,7 +81,7 @@ DELETED = frozenset(
 # Directories, which have no index on the owner: their rows are deleted with the rows that they lead to.
 DELETED_WITH = {"location_owners": "locations", "changed_locations": "locations", "key_domains": "keys"}
 DELETED_AT_ONCE = frozenset({"emails", "identities"})  # by the request, so that the person can become a new user
-KEPT = {
+RETAINED = {
     "audit": "what happened and when, without the network, the key and the details, until it is 400 days old",
     "deletions": "when the account was deleted, and the digest of its address, as long as the audit trail",
 }

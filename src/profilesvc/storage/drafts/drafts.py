@@ -144,7 +144,7 @@ async def claim(session: AsyncSession, owner_id: int, draft_id: str, now: int, u
     return None if row is None else Draft._make(row)
 
 
-async def sent(session: AsyncSession, owner_id: int, draft_id: str) -> None:
+async def end(session: AsyncSession, owner_id: int, draft_id: str) -> None:
     """Delete a draft that is now a post."""
     await session.execute(delete(drafts).where(_is(owner_id, draft_id)))
 

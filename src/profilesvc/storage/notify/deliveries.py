@@ -102,9 +102,9 @@ async def due(
     If there are more than the limit, each owner has one in turn, so that an old backlog of some delays no other.
     """
     if not busy_owners and not busy_channels:
-        found = [DueRow._make(row) for row in await fetch(session, _FIRST_DUE, now=now, most=limit)]
-        if len(found) < limit:
-            return found
+        first = [DueRow._make(row) for row in await fetch(session, _FIRST_DUE, now=now, most=limit)]
+        if len(first) < limit:
+            return first
     others = deliveries.c.owner_id.not_in(busy_owners), deliveries.c.channel_id.not_in(busy_channels)
     turn = func.row_number().over(partition_by=deliveries.c.owner_id, order_by=deliveries.c.next_at).label("turn")
     in_turn = _DUE.order_by(None).add_columns(deliveries.c.next_at, turn).where(deliveries.c.next_at <= now, *others)
@@ -141,10 +141,10 @@ async def claim(by: Transaction, dialect: str, rows: Sequence[DueRow], now: int,
     chosen.sort()  # the order of `finishing`, so that none waits for the other
     changes = [{"of_owner": owner, "delivery": number, "moment": now, "claim": until} for owner, number in chosen]
     claimed = await by.fetch(_CLAIM.executions(dialect, changes)) if changes else []
-    found = await _events(by, dialect, {(owner, event) for owner, _, _, event, *_ in claimed if event is not None})
+    texts = await _events(by, dialect, {(owner, event) for owner, _, _, event, *_ in claimed if event is not None})
     by_place = {(channel.owner_id, channel.id): (channel, is_suspended) for channel, is_suspended in locked}
     return [
-        Claimed(owner, number, *by_place[owner, channel], found.get((owner, event)), event, at, tries, attempts, until)
+        Claimed(owner, number, *by_place[owner, channel], texts.get((owner, event)), event, at, tries, attempts, until)
         for owner, number, channel, event, at, tries, attempts in claimed
     ]
 
@@ -265,8 +265,8 @@ async def missed(session: Executor, channel: Channel, since: int, limit: int) ->
     known = select(deliveries.c.event_id).where(*_is_channel(channel), *_COUNTS)
     # A difference of sets, because a join or NOT IN of many rows takes minutes on one of the databases.
     query = except_(happened, known).order_by("id").limit(limit)
-    found = await session.execute(query)
-    return Missed([number for (number,) in found], after)
+    rows = await session.execute(query)
+    return Missed([number for (number,) in rows], after)
 
 
 async def add_missed(session: AsyncSession, channel: Channel, missed: Missed, start: int, end: int, now: int) -> int:
@@ -303,7 +303,7 @@ async def page(
     session: Executor, owner_id: int, channel_id: int, before: int | None, limit: int, *, state: State | None = None
 ) -> list[Delivery]:
     """Return deliveries to a channel, newest first; with `state` only those in that state."""
-    query = _SHOWN.where(deliveries.c.owner_id == owner_id, deliveries.c.channel_id == channel_id)
+    query = _ENTRIES.where(deliveries.c.owner_id == owner_id, deliveries.c.channel_id == channel_id)
     if before is not None:
         query = query.where(deliveries.c.id < before)
     if state is not None:
@@ -324,20 +324,20 @@ async def last_attempts(session: Executor, owner_id: int, channel_id: int) -> st
         .order_by(deliveries.c.id.desc())
         .limit(1)
     )
-    found: str | None = (await session.execute(query)).scalar()
-    return found or "[]"
+    attempts: str | None = (await session.execute(query)).scalar()
+    return attempts or "[]"
 
 
 async def find(session: Executor, owner_id: int, channel_id: int, number: int) -> Delivery | None:
     """Return a delivery to a channel."""
-    query = _SHOWN.where(
+    query = _ENTRIES.where(
         deliveries.c.owner_id == owner_id, deliveries.c.channel_id == channel_id, deliveries.c.id == number
     )
     row = (await session.execute(query)).first()
     return None if row is None else Delivery._make(row)
 
 
-_SHOWN = select(
+_ENTRIES = select(
     deliveries.c.id,
     deliveries.c.event_id,
     events.c.type,

@@ -54,9 +54,9 @@ class Subscriber(NamedTuple):
 
 async def subscribers(session: Executor, after: int, limit: int) -> list[Subscriber]:
     """Return the owners with higher numbers than `after` who receive events of reviews or posts."""
-    found: list[ColumnElement[Any]] = [func.max(case((_receives(types), 1), else_=0)) for types in TYPES.values()]
+    flags: list[ColumnElement[Any]] = [func.max(case((_receives(types), 1), else_=0)) for types in TYPES.values()]
     query = (
-        select(*[channels.c.owner_id, *found])
+        select(*[channels.c.owner_id, *flags])
         .where(
             channels.c.owner_id > after,
             channels.c.disabled_at.is_(None),
