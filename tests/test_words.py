@@ -20,6 +20,7 @@ NOUNS_ONLY = (
     "api/",
     "cli/",
     "contract/",
+    "dashboard/",
     "database/",
     "dev_issuer/",
     "domain/",

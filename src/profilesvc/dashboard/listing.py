@@ -57,11 +57,11 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown(Generic[Row]):
+class ListPage(Generic[Row]):
     """The rows of a page, of all that were found."""
 
     rows: Sequence[Row]
-    found: int
+    total: int
     page: int
 
     @property
@@ -77,13 +77,13 @@ class Shown(Generic[Row]):
     @property
     def pages(self) -> int:
         """Return the number of pages."""
-        return max(-(-self.found // SIZE), 1)
+        return max(-(-self.total // SIZE), 1)
 
 
-def page_of(found: Sequence[Row], listing: Listing) -> Shown[Row]:
+def page_of(rows: Sequence[Row], listing: Listing) -> ListPage[Row]:
     """Return a page of the rows, or the last page if there are fewer."""
-    number = min(listing.page, max(-(-len(found) // SIZE), 1))
-    return Shown(found[(number - 1) * SIZE : number * SIZE], len(found), number)
+    number = min(listing.page, max(-(-len(rows) // SIZE), 1))
+    return ListPage(rows[(number - 1) * SIZE : number * SIZE], len(rows), number)
 
 
 def matches(text: str, *values: str | None, ids: Sequence[str] = ()) -> bool:

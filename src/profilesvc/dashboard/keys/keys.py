@@ -43,10 +43,10 @@ async def show(visit: Visit) -> Response:
 async def live(visit: Visit) -> Response:
     """Return the list as it is now, or nothing if the page shows it already."""
     choices = await overview.choices(visit.services, visit.caller)
-    shown = await key_list.shown(visit, key_list.listing_of(request.args), choices)
-    if shown["seen"] == request.args.get("seen"):
+    values = await key_list.page_values(visit, key_list.listing_of(request.args), choices)
+    if values["seen"] == request.args.get("seen"):
         return Response(status=204, headers={"Cache-Control": "no-store"})
-    return pages.page("_keys.html", visit=visit, **shown)
+    return pages.page("_keys.html", visit=visit, **values)
 
 
 @view(blueprint, "/keys.csv")
@@ -56,9 +56,9 @@ async def export(visit: Visit) -> Response:
 
     async def rows(visit: Visit) -> AsyncIterator[list[tuple[object, ...]]]:
         choices = await overview.choices(visit.services, visit.caller)
-        found = await key_list.found(visit, listing, choices)
+        entries = await key_list.search(visit, listing, choices)
         titles = {choice.name: choice.title for choice in choices}
-        yield [key_list.row(key, titles) for key in found]
+        yield [key_list.row(key, titles) for key in entries]
 
     return await exports.table(visit, "keys", key_list.HEADER, rows)
 
@@ -161,12 +161,12 @@ async def revoke(visit: Visit, client_id: str) -> Response:
 @view(blueprint, "/keys/<client_id>/badge", "POST")
 async def badge(visit: Visit, client_id: str) -> Response:
     form = await request.form
-    shown = form.get("shown") == "on"
+    is_on = form.get("shown") == "on"
     try:
         problems.require_confirmation("sure" in form or not await _has_badge(visit, client_id))
-        secret = await badges.show(visit.services, visit.caller, client_id, shown)
+        secret = await badges.show(visit.services, visit.caller, client_id, is_on)
     except ServiceError as error:
-        return await _one(visit, client_id, error=error, action=f"badge-{'on' if shown else 'off'}")
+        return await _one(visit, client_id, error=error, action=f"badge-{'on' if is_on else 'off'}")
     if secret is None:
         return pages.redirect(f"{pages.PATH}/keys/{client_id}", "badge-off")
     return await _one(visit, client_id, f"{visit.services.settings.base_url}{pages.PATH}/badge/{secret}")
@@ -221,7 +221,7 @@ async def _list(visit: Visit, form: Mapping[str, str], error: ServiceError | Non
         asks_business=any(choice.obstacle is None and choice.business_id is None for choice in choices),
         unavailable=key_list.unavailable(choices, form),
         **key_list.locations(choices, form),
-        **await key_list.shown(visit, key_list.listing_of(request.args), choices),
+        **await key_list.page_values(visit, key_list.listing_of(request.args), choices),
     )
 
 

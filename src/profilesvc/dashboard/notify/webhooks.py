@@ -109,8 +109,8 @@ async def roll(visit: Visit, webhook_id: str) -> Response:
         rolled = await webhooks.roll(visit.services, visit.caller, webhook_id)
     except ServiceError as error:
         return await _one(visit, webhook_id, error=error, prefix="roll-")
-    shown: JsonObject = {"id": rolled.id, "secret": rolled.secret, "until": rolled.previous_secret_expires_at}
-    return pages.page("webhook_secret.html", visit=visit, **shown)
+    values: JsonObject = {"id": rolled.id, "secret": rolled.secret, "until": rolled.previous_secret_expires_at}
+    return pages.page("webhook_secret.html", visit=visit, **values)
 
 
 @view(blueprint, "/webhooks/<webhook_id>/delete", "POST")

@@ -133,7 +133,7 @@ async def _page(
 ) -> Response:
     """Return the list and the form. After an `error`, `form` is what the user entered."""
     usage = await overview.usage(visit.services, visit.caller)
-    found, number = await stored_drafts.listing(visit.services, location, _SIZE)
+    drafts_page, number = await stored_drafts.listing(visit.services, location, _SIZE)
     may_exist = error is not None and "once" in form and await drafts.may_exist(visit, location, form)
     return pages.page(
         "posts.html",
@@ -146,8 +146,8 @@ async def _page(
         usage=usage,
         may_exist=may_exist,
         once=form["once"] if may_exist else random_id(visit.services.entropy),
-        drafts=found,
-        more_drafts=number - len(found),
+        drafts=drafts_page,
+        more_drafts=number - len(drafts_page),
         preview=form.get("photo", "") if stored_photos.is_ours(visit.services, form.get("photo", "")) else "",
         **await _listed(visit, location, form.get("page", ""), is_form=error is not None),
     )

@@ -41,8 +41,8 @@ async def reply(visit: Visit, locationId: str, reviewId: str) -> Response:
     text = post_form.one_line_ends(form.get("comment", ""))
     edit = Edit({"comment": text}).fill(form)
     if form.get("intent") == "template":
-        found = await reply_templates.listing(visit.services, visit.caller)
-        chosen = next((one.text for one in found if one.id == form.get("template")), None)
+        templates = await reply_templates.listing(visit.services, visit.caller)
+        chosen = next((one.text for one in templates if one.id == form.get("template")), None)
         if chosen is None:
             gone = ServiceError(NOT_FOUND, "The template does not exist any more.")
             return await _page(visit, location, _Unsent(ident, text, gone, edit))
@@ -130,17 +130,17 @@ async def _listed(visit: Visit, location: AllowedLocation) -> JsonObject:
     """Return the reviews of a page. With a filter, read pages of the provider until one page is full."""
     stars, unanswered = request.args.get("stars", ""), "unanswered" in request.args
     is_filtered = stars in STARS or unanswered
-    token, found, read = request.args.get("page", ""), list[JsonObject](), 0
+    token, wanted, read = request.args.get("page", ""), list[JsonObject](), 0
     for _ in range(_MOST_PAGES if is_filtered else 1):
         values = {"locationId": location.name, "pageSize": str(_SIZE), "pageToken": token}
         query = checked(ReviewListQuery, values, "query")
         listed: JsonObject = json.loads((await reviews.list_page(visit.services, location, query)).data)
         read += len(listed["reviews"])
-        found += [one for one in listed["reviews"] if _is_wanted(one, stars, unanswered)]
+        wanted += [one for one in listed["reviews"] if _is_wanted(one, stars, unanswered)]
         token = listed["nextPageToken"]
-        if not token or len(found) >= _SIZE:
+        if not token or len(wanted) >= _SIZE:
             break
-    return {**listed, "reviews": found, "read": read, "is_filtered": is_filtered}
+    return {**listed, "reviews": wanted, "read": read, "is_filtered": is_filtered}
 
 
 def _is_wanted(review: JsonObject, stars: str, unanswered: bool) -> bool:

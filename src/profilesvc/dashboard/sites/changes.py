@@ -38,7 +38,7 @@ class Changes:
 NO_CHANGES = Changes([], [])
 
 
-async def found(visit: Visit, location: AllowedLocation, provider: JsonObject) -> Changes:
+async def find(visit: Visit, location: AllowedLocation, provider: JsonObject) -> Changes:
     """Return the provider's changes of a profile that was just read. They are read only if its metadata shows any.
 
     Raises:

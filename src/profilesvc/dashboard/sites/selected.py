@@ -59,10 +59,10 @@ async def run(visit: Visit) -> Response:
 
 
 def _act(name: str) -> Act:
-    found = next((act for act in ACTS if act == name), None)
-    if found is None:
+    act_of_name = next((act for act in ACTS if act == name), None)
+    if act_of_name is None:
         raise invalid("query", "act", f"must be one of {', '.join(ACTS)}")
-    return found
+    return act_of_name
 
 
 async def _preview(visit: Visit, act: Act, ids: list[str], error: ServiceError | None = None) -> Response:
