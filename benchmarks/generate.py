@@ -47,7 +47,7 @@ class Amounts:
 
 
 class AtProvider(NamedTuple):
-    """What the provider has: its accounts, and its locations with their posts, each as in the demo data."""
+    """The data of the provider: its accounts, and its locations with their posts, each as in the demo data."""
 
     accounts: list[JsonObject]
     locations: Iterator[JsonObject]

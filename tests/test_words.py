@@ -15,6 +15,26 @@ TABLE = Path(__file__).parents[1] / "docs" / "architecture.md"
 MIGRATIONS = "storage/migrations/versions/"  # their names are stored in databases
 BOUNDARY = re.compile(r"_|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 DEFINITIONS = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+PARTICIPLES = {"found", "shown", "sent", "kept"}
+NOUNS_ONLY = (
+    "api/",
+    "cli/",
+    "contract/",
+    "dashboard/",
+    "database/",
+    "dev_issuer/",
+    "domain/",
+    "language/",
+    "provider/",
+    "server/",
+    "services/",
+    "settings/",
+    "storage/",
+    "telemetry/",
+    "tokens/",
+)  # packages join this list; none leaves it
+OF = re.compile(r"_?of(_|$)")
+NOT_YET = "storage/tables/"
 OF_ASYNCIO = {"connection_made", "connection_lost"}  # methods of asyncio.Protocol
 
 
@@ -74,3 +94,46 @@ def test_a_word_has_one_meaning(word: str) -> None:
 @pytest.mark.parametrize("word", sorted(table()))
 def test_each_package_of_a_row_exists(word: str) -> None:
     assert [path for path in table()[word] if not (ROOT / path).exists()] == []
+
+
+def test_a_function_is_named_by_a_noun_or_a_verb() -> None:
+    """Only a class method may be `of`, such as `Window.of("30/minute")`."""
+    functions = [
+        (path, node)
+        for path, tree in modules().items()
+        if not path.startswith(NOT_YET)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    assert [
+        f"{path}: {node.name}"
+        for path, node in functions
+        if OF.match(node.name) and not (node.name == "of" and any(map(is_class_method, node.decorator_list)))
+    ] == []
+
+
+def is_class_method(decorator: ast.expr) -> bool:
+    """Return whether a decorator is `classmethod`."""
+    return isinstance(decorator, ast.Name) and decorator.id == "classmethod"
+
+
+def test_a_value_has_a_noun_for_its_name() -> None:
+    """Such as `rows`, `matches` or `page`. A participle says what happened to a value, but not what it is."""
+    assert [
+        f"{path}: {name}"
+        for path, tree in modules().items()
+        if path.startswith(NOUNS_ONLY) and not path.startswith(NOT_YET)
+        for node in ast.walk(tree)
+        for name in declared(node)
+        if name.strip("_").lower() in PARTICIPLES
+    ] == []
+
+
+def declared(node: ast.AST) -> Iterator[str]:
+    """Return the name that a node gives to a value, a parameter, a class or a function."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id
+    elif isinstance(node, ast.arg):
+        yield node.arg
+    elif isinstance(node, DEFINITIONS):
+        yield node.name

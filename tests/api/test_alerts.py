@@ -324,7 +324,7 @@ class TestASilentSite:
         await passing(hours=26)
         async with services.storage.write() as session:
             if change == "deactivated":
-                await holds.put(session, 1, holds.of_every_key(), "user_requested", START)
+                await holds.put(session, 1, holds.every_key(), "user_requested", START)
             else:
                 column = {"revoked": "revoked_at", "expired": "expires_at"}[change]
                 await session.execute(update(tables.keys).values({column: START + DAY}))

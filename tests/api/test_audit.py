@@ -175,7 +175,7 @@ class TestUser:
     async def test_the_operator_sees_everything(self, as_service: AsService, services: Services) -> None:
         await as_service()
         await as_service("locations/311")
-        everything = (await audit.of_user(services, None, AuditQuery())).events
+        everything = (await audit.user_trail(services, None, AuditQuery())).events
         assert len({event.client_id for event in everything}) == 2
 
 
@@ -292,7 +292,7 @@ class TestFailures:
         body = {"grant_type": "client_credentials", "client_id": "svcid_1_1_nobody", "client_secret": "A" * 64}
         assert_error(await http.post(TOKEN, json=body), 401, "AUTH_INVALID_TOKEN")
         await services.part(PendingEvents).write(services)
-        assert (await audit.of_user(services, None, AuditQuery())).events == []
+        assert (await audit.user_trail(services, None, AuditQuery())).events == []
 
     async def test_refreshes_are_counted_per_day(
         self, http: httpx.AsyncClient, alice: httpx.AsyncClient, plugin: Site, clock: FrozenClock

@@ -152,7 +152,7 @@ class TestUpkeep:
 
         for storage in (cast(Storage, Failing()), services.storage):
             await run_once(replace(services, storage=storage), job_named("housekeeping"))
-        assert (await audit.of_user(services, None, AuditQuery())).events == []
+        assert (await audit.user_trail(services, None, AuditQuery())).events == []
 
     async def test_a_database_without_response_is_logged_once_a_minute(
         self, services: Services, caplog: pytest.LogCaptureFixture

@@ -142,7 +142,7 @@ async def test_import_leaves_what_was_read_meanwhile(
     await add_dana(emulator)
     number = await connected(browser, alice)
     await imported(alice, number, locations=[BAKERY])
-    find = logins._found
+    find = logins._offered
 
     async def find_slowly(*args: Any) -> Any:
         found = await find(*args)
@@ -151,7 +151,7 @@ async def test_import_leaves_what_was_read_meanwhile(
         assert assert_ok(await alice.get("/api/v1/external-business/locations/411"))["title"] == "Newer"
         return found
 
-    monkeypatch.setattr(logins, "_found", find_slowly)
+    monkeypatch.setattr(logins, "_offered", find_slowly)
     await imported(alice, number, locations=[BAKERY])
     listed = assert_ok(await alice.get("/api/v1/external-business/locations"))["locations"]
     assert [location["title"] for location in listed if location["name"] == BAKERY] == ["Newer"]

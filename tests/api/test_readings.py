@@ -378,7 +378,7 @@ class _Down:
     def __init__(self) -> None:
         self.asked = 0
 
-    def of_owner(self, _owner_id: int) -> "_Down":
+    def for_owner(self, _owner_id: int) -> "_Down":
         return self
 
     async def reviews(self, *_: object, **__: object) -> JsonObject:

@@ -380,7 +380,7 @@ class TestStart:
             await begin.wait()
             async with open_services(own, Runtime(clock), provider=False) as services:
                 ring = services.signer.keyring
-                return [dates.kid for alg in ALGORITHMS for dates in ring.of(alg).dates]
+                return [dates.kid for alg in ALGORITHMS for dates in ring.keys_of(alg).dates]
 
         starting = [asyncio.create_task(start()) for _ in range(4)]
         begin.set()
@@ -453,7 +453,7 @@ class TestAtRest:
     ) -> None:
         async def stored(services: Services) -> str:
             async with services.storage.read() as session:
-                [row] = await logins.of_all_owners(session)
+                [row] = await logins.all_logins(session)
             return row.refresh_token or ""
 
         use = purpose(1, "dana")

@@ -55,7 +55,7 @@ def test_operator_sees_the_quota(run: Run, monkeypatch: pytest.MonkeyPatch, redi
     async def spend(services: Services) -> None:
         for number in range(11):
             with suppress(ProviderError):
-                await services.provider.of_owner(number % 3).reviews("accounts/1", "locations/111")
+                await services.provider.for_owner(number % 3).reviews("accounts/1", "locations/111")
 
     opening.run(spend, provider=True)
     shown = {row["api"]: row for row in printed(run("provider", "quota", "--json"))}

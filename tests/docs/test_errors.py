@@ -60,7 +60,7 @@ async def test_a_failure_has_the_form_of_the_page(alice: httpx.AsyncClient) -> N
 
 
 def test_the_numbers_of_the_pages_are_those_of_the_code() -> None:
-    assert idempotency.KEPT == DAY
+    assert idempotency.RETENTION == DAY
     policy = Retries()
     assert (policy.attempts, policy.budget, policy.first, policy.longest) == (4, 20, 0.25, 5)
     assert LOCK_WAIT_SECONDS == 10

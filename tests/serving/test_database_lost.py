@@ -272,7 +272,7 @@ async def test_after_a_restart_of_the_server_the_first_request_of_each_kind_succ
     await housekeeping.run_once(services)
     await restarted()
     assert all(response.is_success for response in await send_writes(alice, plugin))
-    trail = await audit.of_user(services, None, AuditQuery())
+    trail = await audit.user_trail(services, None, AuditQuery())
     assert any(event.event == "token.issued" and event.actor == "operator" for event in trail.events)
 
 

@@ -156,7 +156,7 @@ class TestHousekeeping:
         await ran(engine, an_event(old))
         await housekeeping.run_once(services)
         assert created - await months_of(engine, "audit") == {"2024_08", "2024_09", "2024_10"}
-        assert (await audit.of_user(services, None, AuditQuery())).events == []
+        assert (await audit.user_trail(services, None, AuditQuery())).events == []
 
     async def test_leaves_partitions_to_the_coordinator(
         self, services: Services, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -173,7 +173,7 @@ class TestHousekeeping:
             await housekeeping.run_once(services)
         assert [record.message for record in caplog.records] == [f"housekeeping: {partitions.ON_A_WORKER}"]
         assert await months_of(services.storage.engine, "audit") == before
-        assert (await audit.of_user(services, None, AuditQuery())).events == []
+        assert (await audit.user_trail(services, None, AuditQuery())).events == []
 
 
 def nodes_of(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -189,9 +189,9 @@ async def test_lists_read_months_by_index_and_in_order(services: Services, plugi
         await services.part(PendingEvents).write(services)
         async with services.storage.read() as session:
             await sync.history(session, owner, LOCATION, 0, 10)
-        await audit.of_key(services, None, plugin.key["client_id"], AuditQuery())
-        await audit.of_user(services, owner, AuditQuery())
-        await audit.of_user(services, None, AuditQuery())
+        await audit.key_trail(services, None, plugin.key["client_id"], AuditQuery())
+        await audit.user_trail(services, owner, AuditQuery())
+        await audit.user_trail(services, None, AuditQuery())
     pages = {query: values for query, values in seen.items() if "FROM audit" in query or "FROM syncs" in query}
     plans = await plans_of(services, pages)
     assert len(plans) == 4

@@ -51,7 +51,7 @@ class Odd:
     def __init__(self, page: dict[str, Any]) -> None:
         self._page = page
 
-    def of_owner(self, _owner_id: int) -> "Odd":
+    def for_owner(self, _owner_id: int) -> "Odd":
         return self
 
     async def reviews(self, *_: object, **__: object) -> dict[str, Any]:

@@ -173,7 +173,7 @@ class RequestGuard:
 
     @property
     def in_flight(self) -> int:
-        """How many requests are active; those that wait for their bodies are not."""
+        """Return the number of active requests. Those that wait for their bodies are not active."""
         return self._capacity.active.held
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -255,8 +255,8 @@ class RequestGuard:
         names, peer = headers_of(scope), scope.get("client")
         forwarded = [value.decode("latin1") for value in names.get(b"x-forwarded-for", ())]
         address = client_address(peer[0] if peer else None, forwarded, self._config.get("TRUSTED_HOPS", 0))
-        sent = names.get(b"x-request-id", _NO_VALUE)[-1]
-        request_id = sent.decode() if _REQUEST_ID.match(sent) else self._entropy.token_bytes(8).hex()
+        header = names.get(b"x-request-id", _NO_VALUE)[-1]
+        request_id = header.decode() if _REQUEST_ID.match(header) else self._entropy.token_bytes(8).hex()
         origin = names.get(b"origin")  # `_problem` rejects a second one
         return RequestInfo(address, request_id, "client", None if origin is None else origin[0].decode("latin1"))
 

@@ -63,7 +63,7 @@ def demo(port: Port = 8000) -> None:
     from profilesvc.server.serving import serve_forever
 
     forbid_in_production("the demo")
-    settings = _of_demo(load())
+    settings = _demo_settings(load())
     with until_stopped(), bound(HOST, port) as listener, exclusive_server(settings):
         settings = with_base_url(settings, HOST, listener)
         runtime, provider = (
@@ -90,7 +90,7 @@ def demo(port: Port = 8000) -> None:
             raise typer.Exit(1)
 
 
-def _of_demo(settings: Settings) -> Settings:
+def _demo_settings(settings: Settings) -> Settings:
     """Return the settings with newcomers who sign in with an empty account, and with the emulator's change feed."""
     changed: dict[str, object] = {}
     if settings.with_dev_issuer:

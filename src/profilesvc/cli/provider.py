@@ -55,9 +55,9 @@ def check(owner_id: Id, connection_id: Id, as_json: AsJson = False) -> None:
     """Ask the provider which accounts a login sees. The exit code is 1 if the login does not work."""
     from profilesvc.operations import provider_logins
 
-    found = run(lambda services: provider_logins.check(services, owner_id, connection_id), provider=True)
-    show(found, as_json)
-    if not found["works"]:
+    result = run(lambda services: provider_logins.check(services, owner_id, connection_id), provider=True)
+    show(result, as_json)
+    if not result["works"]:
         raise typer.Exit(1)
 
 

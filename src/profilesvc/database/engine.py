@@ -26,7 +26,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from profilesvc.database.disposal import dispose
 from profilesvc.database.leases import Leases, PostgresLeases, SingleProcessLeases
 from profilesvc.database.outage import Outage
-from profilesvc.database.pool_usage import PoolUsage, of_engine, of_lock
+from profilesvc.database.pool_usage import PoolUsage, engine_usage, lock_usage
 from profilesvc.database.postgres import BUSY_SECONDS, connect, connect_args, parsed_url, standby_url
 from profilesvc.database.postgres_pool import PostgresPool
 from profilesvc.database.private_files import make_private
@@ -315,7 +315,7 @@ class Storage:
 
     def pools(self) -> dict[str, PoolUsage]:
         """Return how full the pools of connections are, by name."""
-        writers = {"writing": of_lock(self._write_lock) if self.is_sqlite else of_engine(self.engine)}
+        writers = {"writing": lock_usage(self._write_lock) if self.is_sqlite else engine_usage(self.engine)}
         readers = self.readers.usage()
         if self.replica is not None:
             writers["replica"] = self.replica.usage()

@@ -75,7 +75,7 @@ class SqliteWriter:
 
     def _fetch(self, step: Executions) -> list[Mapping[str, Any]]:
         assert self._connection is not None, "inside transact()"
-        return [found for row in step.rows for found in self._connection.execute(step.sql, row).fetchall()]
+        return [result for row in step.rows for result in self._connection.execute(step.sql, row).fetchall()]
 
     def _begin(self, until: float) -> None:
         connection = self._connection = self._connection or self._opened()

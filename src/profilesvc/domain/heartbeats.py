@@ -82,15 +82,15 @@ def periods(spans: list[Span], now: int, since: int) -> list[Period]:
     starts where the previous one ends, and neighbours differ.
     """
     start = max(since, now - HISTORY)
-    found: list[Period] = []
+    result: list[Period] = []
     for name, first, last in _intervals(spans, now, since):
         begin, end = max(first, start), min(last, now)
         if begin >= end:
             continue
-        if found and found[-1].state == name:
-            begin = found.pop().from_
-        found.append(Period(name, begin, end))
-    return found
+        if result and result[-1].state == name:
+            begin = result.pop().from_
+        result.append(Period(name, begin, end))
+    return result
 
 
 def joined(spans: list[Span]) -> list[Span]:
@@ -103,10 +103,10 @@ def joined(spans: list[Span]) -> list[Span]:
     return joint
 
 
-def online_share(found: list[Period]) -> float | None:
+def online_share(history: list[Period]) -> float | None:
     """Return the part of the time, from 0 to 1, that was online; None if there was no time yet."""
-    total = sum(one.to - one.from_ for one in found)
-    return sum(one.to - one.from_ for one in found if one.state == "online") / total if total else None
+    total = sum(one.to - one.from_ for one in history)
+    return sum(one.to - one.from_ for one in history if one.state == "online") / total if total else None
 
 
 def daily_contacts(runs: Iterable[tuple[str, Span]], now: int, days: int) -> list[int]:

@@ -99,14 +99,14 @@ def _label(text: str) -> str:
             raise ValueError(_UNREADABLE)
         return text
     try:
-        shown = text[4:].encode("ascii").decode("punycode") if text.startswith("xn--") else text
-        label = "xn--" + shown.encode("punycode").decode()
-        is_stable = text in (shown, label) and idna.uts46_remap(shown, std3_rules=False) == shown
-        idna.check_bidi(shown)
+        decoded = text[4:].encode("ascii").decode("punycode") if text.startswith("xn--") else text
+        label = "xn--" + decoded.encode("punycode").decode()
+        is_stable = text in (decoded, label) and idna.uts46_remap(decoded, std3_rules=False) == decoded
+        idna.check_bidi(decoded)
     except (UnicodeError, idna.IDNAError):
         raise ValueError(_UNREADABLE) from None
-    is_joined = all(idna.valid_contextj(shown, at) for at, char in enumerate(shown) if char in _JOINERS)
-    is_shown = is_stable and is_joined and not shown.isascii() and unicodedata.category(shown[0])[0] != "M"
+    is_joined = all(idna.valid_contextj(decoded, at) for at, char in enumerate(decoded) if char in _JOINERS)
+    is_shown = is_stable and is_joined and not decoded.isascii() and unicodedata.category(decoded[0])[0] != "M"
     if not is_shown or not _ASCII.match(label):
         raise ValueError(_UNREADABLE)
     return label

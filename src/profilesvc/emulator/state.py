@@ -143,7 +143,7 @@ def now() -> int:
 
 
 class Login(NamedTuple):
-    """Who has signed in, with the scopes that were granted. Without `accounts` it is the installation's own login."""
+    """A login, with the scopes that were granted. Without `accounts` it is the installation's own login."""
 
     scope: str
     accounts: tuple[str, ...] | None = None

@@ -76,7 +76,7 @@ class Lab(Plots):
 
     @property
     def embedded(self) -> bool:
-        """Whether the service is embedded, so that the notebook controls its clock and provider."""
+        """Return whether the service is embedded, so that the notebook controls its clock and provider."""
         return self._embedded is not None
 
     @property

@@ -16,9 +16,9 @@ log = logging.getLogger("profilesvc")
 # How long rows are kept, in milliseconds after the time that they contain; those of MONTHLY until their whole month is
 # older, on all databases.
 KEPT: dict[str, int] = {
-    "audit": audit.KEPT,
-    "syncs": audit.KEPT,
-    "idempotency": 2 * idempotency.KEPT,
+    "audit": audit.RETENTION,
+    "syncs": audit.RETENTION,
+    "idempotency": 2 * idempotency.RETENTION,
     "contacts": HISTORY + OFFLINE_AFTER + 31 * DAY,  # a run ends in the month in which it started
     "revocations": HOUR,  # longer than necessary, because a clock can be set back
     "families": HOUR,
@@ -26,8 +26,8 @@ KEPT: dict[str, int] = {
     "secrets": HOUR,
     "key_domains": HOUR,
     "leases": HOUR,
-    "deliveries": events.KEPT,
-    "events": events.KEPT,
+    "deliveries": events.RETENTION,
+    "events": events.RETENTION,
     "mirrors": locations.ANNOUNCED_AGE,
     "notifications": 8 * DAY,  # Pub/Sub repeats a message for at most seven
     "photos": HOUR,
@@ -58,7 +58,7 @@ async def run_once(services: Services) -> None:
 async def _write_events_again(services: Services, now: int, before: int) -> None:
     """Write events of silent sites again whose deliveries are deleted next, if an alert by e-mail was sent or waits."""
     async with services.storage.read() as session:
-        found = await stored_events.of_silent_sites(session, before)
+        found = await stored_events.silent_site_events(session, before)
     for owner_id, number in found:
         services.storage.renew()
         async with services.storage.write() as session:

@@ -30,7 +30,7 @@ class LoginSummary(NamedTuple):
 async def listing(services: Services) -> list[LoginSummary]:
     """Return the logins of all owners that are not disconnected."""
     async with services.storage.read() as session:
-        rows = [row for row in await table.of_all_owners(session) if row.state != "disconnected"]
+        rows = [row for row in await table.all_logins(session) if row.state != "disconnected"]
         counts = {
             owner_id: await table.locations_by_login(session, owner_id) for owner_id in {row.owner_id for row in rows}
         }

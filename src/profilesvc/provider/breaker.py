@@ -13,7 +13,7 @@ from profilesvc.provider.port import ProviderError, Reason
 FAILURES = 5
 PARTIES = 3
 COOL_DOWN_MS = 10 * SECOND
-_KEPT = 4_096
+_MOST_PARTIES = 4_096
 
 
 class Unreachable(ProviderError):
@@ -102,7 +102,7 @@ class Breakers:
         """
         slot = api, party
         narrow = self._narrow.pop(slot, None) or Breaker(self._clock)
-        while len(self._narrow) >= _KEPT:
+        while len(self._narrow) >= _MOST_PARTIES:
             del self._narrow[next(iter(self._narrow))]
         self._narrow[slot] = narrow
         with self._wide[api].calling(party), narrow.calling(party):

@@ -59,17 +59,17 @@ class Request:
     @property
     def location(self) -> str:
         """The name of the location in the path; empty if there is none."""
-        found = _LOCATION.search(self.path)
-        return found[0] if found else ""
+        match = _LOCATION.search(self.path)
+        return match[0] if match else ""
 
     @property
     def has_no_effect(self) -> bool:
-        """Whether it reads, or only validates an update."""
+        """Return whether the request reads, or only validates an update."""
         return self.method == "GET" or self.params.get("validateOnly") == "true"
 
     @property
     def is_update(self) -> bool:
-        """Whether it counts towards the limit of updates of locations per day."""
+        """Return whether the request counts towards the limit of updates of locations per day."""
         return self.api == "information" and self.method == "PATCH" and not self.has_no_effect
 
 
@@ -126,12 +126,12 @@ class Transport:
 
     def signed_in(self, login: Login) -> "Transport":
         """Return a transport over the same connections, with the tokens and the circuit breakers of a login."""
-        other = self.of_owner(login.owner_id)
+        other = self.for_owner(login.owner_id)
         other._tokens = self._token_source(login)
         other._party = object()
         return other
 
-    def of_owner(self, owner_id: int) -> "Transport":
+    def for_owner(self, owner_id: int) -> "Transport":
         """Return a transport over the same connections, whose requests are counted for an owner."""
         other = copy.copy(self)
         other._owner = owner_id

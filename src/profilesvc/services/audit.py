@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.audit import AuditEntry, AuditQuery, AuditTrail, Event, Wanted
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.stored import shown, stored_object
+from profilesvc.contract.stored import as_stored, stored_object
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request, ip_prefix
 from profilesvc.domain.time import DAY, HOUR, MINUTE, iso
@@ -22,7 +22,7 @@ from profilesvc.storage.audit import CountedRow, EventRow, StoredEvent
 from profilesvc.storage.keys import KeyState
 
 _LIST = "audit"  # in cursors
-KEPT = 400 * DAY
+RETENTION = 400 * DAY
 _COLLECT_SECONDS = 1.0
 _KEPT_UNWRITTEN = MINUTE  # then it is dropped: a row may be at fault, and not the database
 
@@ -62,7 +62,7 @@ def _row(at: int, event: Event, owner_id: int, key_id: int | None, details: Json
 
 
 class _Slot(NamedTuple):
-    """What the events have in common that are counted together. Their addresses differ within a network."""
+    """The common fields of events that are counted together. Their addresses differ within a network."""
 
     event: Event
     owner_id: int
@@ -78,7 +78,7 @@ class _Slot(NamedTuple):
 
 
 class _Count:
-    """How often an event occurred, when first and last, and the details of the last one."""
+    """The number of times that an event occurred, the first and last time, and the details of the last one."""
 
     __slots__ = ("details", "first", "last", "times")
 
@@ -192,7 +192,7 @@ def _rows(counts: Sequence[tuple[_Slot, _Count]]) -> list[CountedRow]:
     return [rows[name] for name in sorted(rows)]
 
 
-async def of_key(services: Services, caller: Caller | None, client_id: str, query: AuditQuery) -> AuditTrail:
+async def key_trail(services: Services, caller: Caller | None, client_id: str, query: AuditQuery) -> AuditTrail:
     """Return the events of a key, live or not, newest first. The operator (None) may read every key.
 
     Raises:
@@ -212,7 +212,7 @@ async def of_key(services: Services, caller: Caller | None, client_id: str, quer
     return await _page(services, {"owner_id": key.owner_id, "key_id": key.id}, query)
 
 
-async def of_user(services: Services, owner_id: int | None, query: AuditQuery) -> AuditTrail:
+async def user_trail(services: Services, owner_id: int | None, query: AuditQuery) -> AuditTrail:
     """Return the events of a user and all of their keys, newest first; without a user, those of all users."""
     await services.part(PendingEvents).write(services)
     return await _page(services, {} if owner_id is None else {"owner_id": owner_id}, query)
@@ -226,22 +226,22 @@ async def search(
     `before` is a value that this function returned, or one that `AuditQuery` accepts.
     """
     await services.part(PendingEvents).write(services)
-    return await _found(services, {"owner_id": owner_id}, before, limit, wanted)
+    return await _entries(services, {"owner_id": owner_id}, before, limit, wanted)
 
 
 async def record_expired(services: Services, owner_id: int | None = None) -> None:
     """Record each expired key of an owner (None: of all) once."""
     now = services.clock.now()
     async with services.storage.write() as session:
-        await audit.record_expired(session, owner_id, now, now - KEPT)
+        await audit.record_expired(session, owner_id, now, now - RETENTION)
 
 
 async def _page(services: Services, filters: dict[str, int], query: AuditQuery) -> AuditTrail:
-    events, next_before = await _found(services, filters, query.before, query.limit, Wanted())
+    events, next_before = await _entries(services, filters, query.before, query.limit, Wanted())
     return AuditTrail(events=events, limit=query.limit, next_before=next_before)
 
 
-async def _found(
+async def _entries(
     services: Services, filters: dict[str, int], before: str | None, limit: int, wanted: Wanted
 ) -> tuple[list[AuditEntry], str | None]:
     place = None
@@ -250,18 +250,18 @@ async def _found(
         place = at, event_id
     async with services.storage.read() as session:
         rows = await audit.page(session, filters, place, limit + 1, wanted)
-    found = rows[:limit]
-    entries = [_entry(row) for row in found]
+    page = rows[:limit]
+    entries = [_entry(row) for row in page]
     if len(rows) <= limit:
         return entries, None
-    return entries, page_tokens.cursor(services, filters.get("owner_id"), _LIST, found[-1].at, found[-1].id)
+    return entries, page_tokens.cursor(services, filters.get("owner_id"), _LIST, page[-1].at, page[-1].id)
 
 
 def _entry(row: StoredEvent) -> AuditEntry:
     details = stored_object(row.details)
     if "last_at" in details:
         details["count"] = row.times
-    return shown(
+    return as_stored(
         AuditEntry,
         {
             "event": row.event,

@@ -113,15 +113,15 @@ def reason_of(key: KeyStatus | KeyRow, *, is_held: bool, mismatch: bool, now: in
 
 def _fields(key: KeyStatus, now: int) -> JsonObject:
     mismatch, last_seen = is_mismatch(key, now), key.last_heartbeat_at
-    found = reason_of(key, is_held=key.is_held, mismatch=mismatch, now=now)
+    reason = reason_of(key, is_held=key.is_held, mismatch=mismatch, now=now)
     return {
         "connection_status": rules.state(last_seen, now),
         "last_heartbeat_at": iso_or_none(last_seen),
         "plugin_version": key.plugin_version,
         "wp_version": key.wp_version,
         "php_version": key.php_version,
-        "reason_hint": found.hint,
-        "reason_at": iso_or_none(found.at),
+        "reason_hint": reason.hint,
+        "reason_at": iso_or_none(reason.at),
         "warnings": ["site_mismatch"] if mismatch else [],
     }
 

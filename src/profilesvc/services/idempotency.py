@@ -19,7 +19,7 @@ from profilesvc.storage.idempotency import StoredClaim
 LEASE = 60 * SECOND
 _PROVIDER_SHARES = 2  # of `timeout_seconds`: a sync that reads a profile and its verification, and patches it
 _BESIDES = 20 * SECOND  # for the database
-KEPT = DAY
+RETENTION = DAY
 
 
 def claim_period(services: Services) -> int:
@@ -135,13 +135,13 @@ async def unsettled(
     Raises:
         ServiceError: SERVICE_UNAVAILABLE.
     """
-    found = set()
+    names = set()
     async with services.storage.read() as session:
         for name in locations:
             attempt = await idempotency.find(session, caller.owner_id, _scope(caller, operation, name, value))
             if attempt is not None and attempt.status is None and attempt.fingerprint != idempotency.ANY_FINGERPRINT:
-                found.add(name)
-    return found
+                names.add(name)
+    return names
 
 
 async def _claim(
@@ -165,7 +165,7 @@ async def _repeated(
     previous = await idempotency.find(session, owner_id, scope)
     if previous is None:  # it has just been removed
         raise _in_progress()
-    is_forgotten = previous.created_at <= now - KEPT
+    is_forgotten = previous.created_at <= now - RETENTION
     if not is_forgotten and previous.fingerprint not in (idempotency.ANY_FINGERPRINT, fingerprint):
         raise ServiceError(IDEMPOTENCY_KEY_REUSED)
     if not is_forgotten and previous.status is not None:

@@ -76,7 +76,7 @@ async def get(services: Services, location: AllowedLocation) -> Rendered:
         except ProviderError:
             age = (now - cached.profile_read_at) // SECOND
         else:
-            await note(services, location, remote, Found(cached, profile, now))
+            await note(services, location, remote, Observed(cached, profile, now))
     detail = {"name": location.name, **{name: profile[name] for name in _DETAIL if name in profile}}
     if not can_have_posts(profile):
         detail["metadata"] = {"canOperateLocalPost": False}
@@ -96,7 +96,7 @@ async def _is_fresh(
         return cached.profile_read_at > await locations.valid_from(session, location.owner_id, location.name, "profile")
 
 
-class Found(NamedTuple):
+class Observed(NamedTuple):
     """A profile that was read from the provider, the location's row from before, and when the reading started."""
 
     before: LocationState
@@ -104,7 +104,7 @@ class Found(NamedTuple):
     read_at: int
 
 
-async def note(services: Services, location: AllowedLocation, remote: Provider, found: Found) -> None:
+async def note(services: Services, location: AllowedLocation, remote: Provider, observed: Observed) -> None:
     """Store what was read, and publish what has changed, within a moment or after the response.
 
     A reader does not wait for the database's writers. What cannot be stored at all is read again by the next request.
@@ -112,7 +112,7 @@ async def note(services: Services, location: AllowedLocation, remote: Provider, 
     Raises:
         ServiceError: NOT_FOUND as in `load`.
     """
-    noting = services.background.finish(_note(services, location, remote, found))
+    noting = services.background.finish(_note(services, location, remote, observed))
     try:
         await asyncio.wait_for(noting, _PATIENCE_SECONDS)
     except TimeoutError:
@@ -122,8 +122,8 @@ async def note(services: Services, location: AllowedLocation, remote: Provider, 
             raise
 
 
-async def _note(services: Services, location: AllowedLocation, remote: Provider, found: Found) -> None:
-    before, profile, read_at = found
+async def _note(services: Services, location: AllowedLocation, remote: Provider, observed: Observed) -> None:
+    before, profile, read_at = observed
     await keep(services, location, profile, read_at)
     await drift.note(services, location, before, profile, read_at)
     with contextlib.suppress(ProviderError):  # the background check reads it later
@@ -144,10 +144,10 @@ async def load(services: Services, location: AllowedLocation) -> LocationState:
         ServiceError: NOT_FOUND, because the owner has disconnected the location meanwhile.
     """
     async with services.storage.read() as session:
-        return await _kept(session, location)
+        return await _require(session, location)
 
 
-async def _kept(session: Executor, location: AllowedLocation) -> LocationState:
+async def _require(session: Executor, location: AllowedLocation) -> LocationState:
     row = await locations.state(session, location.owner_id, location.name)
     if row is None or row.disconnected_at is not None:
         raise missing("location")
@@ -172,7 +172,7 @@ async def switch_sync(services: Services, location: AllowedLocation, enabled: bo
         if await locations.switch_sync(session, location.owner_id, location.name, enabled):
             _publish_switch(services, session, location.owner_id, location.name, enabled)
         else:
-            row = await _kept(session, location)
+            row = await _require(session, location)
             if enabled and not row.is_verified:
                 raise ServiceError(LOCATION_NOT_VERIFIED, verificationState=row.verification_state)
     return SyncSwitched(locationId=location.name, syncEnabled=enabled)
@@ -207,7 +207,7 @@ async def store_verification(
     is_verified, state = verification.derive(current.voice_of_merchant, current.verifications)
     async with services.storage.write() as session:
         await verify_location(services, session, location.owner_id, location.name, is_verified, state)
-        await _kept(session, location)
+        await _require(session, location)
     return VerificationRefreshed(locationId=location.name, isVerified=is_verified, verificationState=state)
 
 
@@ -231,7 +231,7 @@ async def assign(services: Services, name: str, business_id: int) -> None:
         ServiceError: NOT_FOUND, PLAN_RESTRICTION, CONFLICT.
     """
     async with services.storage.write() as session:
-        row = await locations.found(session, name)
+        row = await locations.state_by_name(session, name)
         if row is None or await users.business_name(session, business_id, row.owner_id) is None:
             raise ServiceError(NOT_FOUND, "There is no such location, or its owner has no such business.")
         await assign_within_plan(services, session, row, business_id)

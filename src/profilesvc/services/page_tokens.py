@@ -44,10 +44,10 @@ def position(services: Services, owner_id: int | None, list_name: str, before: s
     Raises:
         ServiceError: VALIDATION_ERROR for any other string.
     """
-    found = _cipher(services, owner_id, list_name).decrypt(before)
-    if found is None:
+    text = _cipher(services, owner_id, list_name).decrypt(before)
+    if text is None:
         raise invalid("query", "before", "must be the next_before of the previous page")
-    return tuple(int(part) for part in found.split("-"))
+    return tuple(int(part) for part in text.split("-"))
 
 
 def _cipher(services: Services, owner_id: int | None, list_name: str) -> Cipher:

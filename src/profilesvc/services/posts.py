@@ -24,7 +24,7 @@ from profilesvc.services import events, post_quota
 from profilesvc.services.access import missing, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Prefetch, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey, run_once
-from profilesvc.services.locations import Found, load, note
+from profilesvc.services.locations import Observed, load, note
 from profilesvc.services.page_tokens import seal, unseal
 from profilesvc.services.post_quota import Place
 from profilesvc.services.provider_errors import provider_failure, raising_provider_failure
@@ -168,7 +168,7 @@ async def _require_posts(services: Services, location: AllowedLocation) -> None:
     with raising_provider_failure():
         remote, started = await provider_at(services, location), services.clock.now()
         profile = await remote.location(location.name)
-        await note(services, location, remote, Found(row, profile, started))
+        await note(services, location, remote, Observed(row, profile, started))
         if not can_have_posts(profile):
             raise ProviderError("rejected", retryable=False, provider_message=_NO_POSTS, reached=False)
 

@@ -1,4 +1,4 @@
-"""Which login reaches a location: the one that its owner has connected, or the installation's own (D-110)."""
+"""The login that reaches a location: the one that its owner has connected, or the installation's own (D-110)."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -90,7 +90,7 @@ async def provider_by(services: Services, owner_id: int, connection_id: int | No
         ProviderError: `reauth_required` if the login has ended. No call is made then.
     """
     if connection_id is None:
-        return services.provider.of_owner(owner_id)
+        return services.provider.for_owner(owner_id)
     async with services.storage.read() as session:
         row = await table.find(session, owner_id, connection_id)
     if row is None:

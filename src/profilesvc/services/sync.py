@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.errors import CONFLICT, LOCATION_NOT_VERIFIED, PROVIDER_API_ERROR, SYNC_DISABLED
 from profilesvc.contract.events import SyncEnded
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.stored import shown
+from profilesvc.contract.stored import as_stored
 from profilesvc.contract.sync import SyncHistory, SyncHistoryEntry, SyncHistoryQuery, SyncResult
 from profilesvc.domain import profiles
 from profilesvc.domain.entropy import new_sync_id
@@ -33,7 +33,7 @@ from profilesvc.storage.locations import LocationState, place_of
 from profilesvc.storage.sync import SyncRow
 
 LOCK_WAIT_SECONDS = 10.0
-SHOWN = 10_000  # the entries of a location's history that its pages reach
+MOST_ENTRIES = 10_000  # the entries of a location's history that its pages reach
 _FIRST_POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.02, 0.25
 
 
@@ -290,7 +290,7 @@ def publish(
 
 
 def _entry(row: SyncRow) -> SyncHistoryEntry:
-    return shown(
+    return as_stored(
         SyncHistoryEntry,
         {
             "syncId": row.sync_id,
@@ -303,10 +303,12 @@ def _entry(row: SyncRow) -> SyncHistoryEntry:
 
 
 async def history(services: Services, location: AllowedLocation, query: SyncHistoryQuery) -> SyncHistory:
-    """Return a page of the history, newest first (D-86). Only the last `SHOWN` entries can be read."""
+    """Return a page of the history, newest first (D-86). Only the last `MOST_ENTRIES` entries can be read."""
     limit, offset = query.limit, (query.page - 1) * query.limit
     async with services.storage.read(may_be_old=True) as session:
         rows = []
-        if offset < SHOWN:
-            rows = await sync.history(session, location.owner_id, location.name, offset, min(limit, SHOWN - offset))
+        if offset < MOST_ENTRIES:
+            rows = await sync.history(
+                session, location.owner_id, location.name, offset, min(limit, MOST_ENTRIES - offset)
+            )
     return SyncHistory(history=[_entry(row) for row in rows])

@@ -92,7 +92,7 @@ async def _numbers(session: AsyncSession, owner_id: int, count: int) -> int:
     return last - count + 1
 
 
-async def of_silent_sites(session: Executor, before: int) -> list[tuple[int, int]]:
+async def silent_site_events(session: Executor, before: int) -> list[tuple[int, int]]:
     """Return owners and numbers of events before an instant that e-mail addresses still need.
 
     Each is the last one of a site that is silent. An alert about it waits, or was sent: only a reader who had it hears
@@ -130,8 +130,8 @@ async def write_again(session: AsyncSession, owner_id: int, number: int, now: in
     addresses = select(channels.c.id).where(channels.c.owner_id == owner_id, channels.c.kind == "email")
     of_event = update(deliveries).where(deliveries.c.owner_id == owner_id, deliveries.c.channel_id.in_(addresses))
     await session.execute(of_event.where(deliveries.c.event_id == number).values(event_id=last))
-    sent = deliveries.c.owner_id == owner_id, deliveries.c.event_id == last, deliveries.c.state == "delivered"
-    last_sent = select(func.max(deliveries.c.id)).where(*sent).group_by(deliveries.c.channel_id)
+    is_delivered = deliveries.c.owner_id == owner_id, deliveries.c.event_id == last, deliveries.c.state == "delivered"
+    last_sent = select(func.max(deliveries.c.id)).where(*is_delivered).group_by(deliveries.c.channel_id)
     is_needed = or_(deliveries.c.next_at.is_not(None), deliveries.c.id.in_(last_sent))
     await session.execute(of_event.where(deliveries.c.event_id == last, is_needed).values(created_at=now))
 
@@ -155,7 +155,7 @@ async def page(
     return await records(session, StoredPublishedEvent, query)
 
 
-async def of_location(
+async def location_events(
     session: Executor, owner_id: int, location_name: str, before: int, after: int, limit: int
 ) -> list[StoredPublishedEvent]:
     """Return events of a location with numbers between two, newest first.
@@ -191,7 +191,7 @@ async def find(session: Executor, owner_id: int, event_id: int) -> StoredPublish
 
 
 class Subject(NamedTuple):
-    """What an event is about, by the names that its owner knows. All are empty or None for an event of the account."""
+    """The subject of an event, by the names that its owner knows. All are empty or None for an event of the account."""
 
     client_id: str | None = None
     domain: str | None = None

@@ -35,7 +35,7 @@ async def mark(session: AsyncSession, owner_id: int, location: str, what: What, 
 
 
 class Changed(NamedTuple):
-    """What a notification has named and is due to be read again."""
+    """A location that a notification has named, and that is due to be read again."""
 
     location_name: str
     what: What
@@ -49,18 +49,18 @@ async def due(session: Executor, now: int, limit: int) -> list[Changed]:
     return await records(session, Changed, query.order_by(_CHANGED.due_at, _CHANGED.location_name).limit(limit))
 
 
-def _is(found: Changed) -> Any:
-    return and_(_CHANGED.location_name == found.location_name, _CHANGED.what == found.what)
+def _is(change: Changed) -> Any:
+    return and_(_CHANGED.location_name == change.location_name, _CHANGED.what == change.what)
 
 
-async def done(session: AsyncSession, found: Changed) -> None:
+async def done(session: AsyncSession, change: Changed) -> None:
     """Forget what was read, unless a further notification came since it was found."""
-    await session.execute(delete(changed_locations).where(_is(found), _CHANGED.times == found.times))
+    await session.execute(delete(changed_locations).where(_is(change), _CHANGED.times == change.times))
 
 
-async def postpone(session: AsyncSession, found: Changed, until: int) -> None:
+async def postpone(session: AsyncSession, change: Changed, until: int) -> None:
     """Read it later."""
-    await session.execute(update(changed_locations).where(_is(found)).values(due_at=until))
+    await session.execute(update(changed_locations).where(_is(change)).values(due_at=until))
 
 
 async def accounts(session: Executor) -> list[tuple[int, int | None, str]]:

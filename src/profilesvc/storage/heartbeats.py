@@ -161,7 +161,7 @@ def names_site(array: ColumnElement[str], site: ColumnElement[str]) -> ColumnEle
 def _upsert(dialect: str) -> Insert:
     insert = insert_by(dialect, connections)
     new, old = insert.excluded, connections.c
-    kept = {name: func.coalesce(new[name], old[name]) for name in _COLUMNS[3:]}
+    versions = {name: func.coalesce(new[name], old[name]) for name in _COLUMNS[3:]}
     # When a heartbeat names a new site, the old one moves to other_site; one statement, so that no race loses it.
     is_new = ~names_site(bindparam("same_sites", type_=Text), old.site_host)
     moved = and_(old.site_host.is_not(None), new.site_host.is_not(None), old.site_host != new.site_host, is_new)
@@ -171,7 +171,7 @@ def _upsert(dialect: str) -> Insert:
     }
     return insert.on_conflict_do_update(
         index_elements=[old.owner_id, old.key_id],
-        set_={"last_heartbeat_at": new.last_heartbeat_at, **kept, **sites},
+        set_={"last_heartbeat_at": new.last_heartbeat_at, **versions, **sites},
         where=old.last_heartbeat_at <= new.last_heartbeat_at,
     )
 
@@ -235,10 +235,10 @@ async def spans_of_keys(session: Executor, owner_id: int, key_ids: list[int], si
         )
         .order_by(contacts.c.started_at)
     )
-    found: dict[int, list[Span]] = {}
+    spans: dict[int, list[Span]] = {}
     for row in await session.execute(query):
-        found.setdefault(row.key_id, []).append(Span(row.started_at, row.ended_at))
-    return found
+        spans.setdefault(row.key_id, []).append(Span(row.started_at, row.ended_at))
+    return spans
 
 
 async def runs(session: Executor, owner_id: int, since: int) -> list[tuple[int, int, int]]:

@@ -20,17 +20,17 @@ class Changed(NamedTuple):
     client_id: str
 
 
-def of_key(key_id: int) -> Which:
+def one_key(key_id: int) -> Which:
     """Select one key."""
     return keys.c.id == key_id
 
 
-def of_every_key() -> Which:
+def every_key() -> Which:
     """Select every key."""
     return true()
 
 
-def of_keys(ids: list[int]) -> Which:
+def some_keys(ids: list[int]) -> Which:
     """Select some keys."""
     return keys.c.id.in_(ids)
 

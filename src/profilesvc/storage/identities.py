@@ -40,7 +40,7 @@ async def unlink(session: AsyncSession, issuer: str, subject: str) -> None:
     await session.execute(delete(identities).where(*_matches(issuer, subject)))
 
 
-async def of_issuer(session: Executor, issuer: str) -> list[Linked]:
+async def issuer_subjects(session: Executor, issuer: str) -> list[Linked]:
     """Return every linked subject of an issuer, ordered by user."""
     every = select(identities.c.subject, identities.c.owner_id).where(identities.c.issuer == issuer)
     linked = every.cte("linked").prefix_with("MATERIALIZED")  # its rows are on other nodes than the users

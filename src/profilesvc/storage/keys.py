@@ -49,8 +49,8 @@ def owner_of(client_id: str) -> int:
 
     Whether there is such a key is for the database to say.
     """
-    found = _OWNER.match(client_id)
-    owner = _NOBODY if found is None else int(found[1])
+    match = _OWNER.match(client_id)
+    owner = _NOBODY if match is None else int(match[1])
     return owner if owner < 2**63 else _NOBODY
 
 
@@ -224,13 +224,13 @@ async def add(session: AsyncSession, new: NewKey, digest: str) -> int:
     return key_id
 
 
-def _of_key(owner_id: int, key_id: int) -> ColumnElement[bool]:
+def _is_key(owner_id: int, key_id: int) -> ColumnElement[bool]:
     return and_(secrets.c.owner_id == owner_id, secrets.c.key_id == key_id)
 
 
 async def retiring_until(session: Executor, owner_id: int, key_id: int, now: int) -> int | None:
     """Return when the previous secret ends, or None if it has ended or there is none."""
-    query = select(func.max(secrets.c.expires_at)).where(_of_key(owner_id, key_id), secrets.c.expires_at > now)
+    query = select(func.max(secrets.c.expires_at)).where(_is_key(owner_id, key_id), secrets.c.expires_at > now)
     until = (await session.execute(query)).scalar_one()
     return None if until is None else int(until)
 
@@ -238,13 +238,13 @@ async def retiring_until(session: Executor, owner_id: int, key_id: int, now: int
 async def replace_secret(session: AsyncSession, owner_id: int, key_id: int, digest: str, now: int, until: int) -> None:
     """Add a secret; the older ones end at `until`, unless they end before."""
     older = or_(secrets.c.expires_at.is_(None), secrets.c.expires_at > until)
-    await session.execute(update(secrets).where(_of_key(owner_id, key_id), older).values(expires_at=until))
+    await session.execute(update(secrets).where(_is_key(owner_id, key_id), older).values(expires_at=until))
     await session.execute(insert(secrets).values(owner_id=owner_id, key_id=key_id, digest=digest, created_at=now))
 
 
 async def end_retiring(session: AsyncSession, owner_id: int, key_id: int, now: int) -> bool:
     """End the previous secret now; return whether there was one."""
-    retiring = (_of_key(owner_id, key_id), secrets.c.expires_at > now)
+    retiring = (_is_key(owner_id, key_id), secrets.c.expires_at > now)
     ended = await session.execute(update(secrets).where(*retiring).values(expires_at=now).returning(secrets.c.digest))
     return bool(ended.all())
 

@@ -64,7 +64,7 @@ async def hold_kept(session: AsyncSession, owner_id: int, name: str) -> bool:
 
 
 class Place(NamedTuple):
-    """Where a location is at the provider: its account, and the login that reaches it (None: the installation's)."""
+    """The account of a location at the provider, and the login that reaches it (None: the installation's)."""
 
     account: str
     connection_id: int | None
@@ -94,7 +94,7 @@ def _visible(owner_id: int, only: str | None, unassigned: bool) -> ColumnElement
     return and_(*conditions)
 
 
-async def found(session: Executor, name: str) -> LocationState | None:
+async def state_by_name(session: Executor, name: str) -> LocationState | None:
     """Return a location of any owner, for the operator."""
     query = select(location_owners.c.owner_id).where(location_owners.c.name == name)
     owner_id = (await session.execute(query)).scalar_one_or_none()

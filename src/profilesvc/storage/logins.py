@@ -32,7 +32,7 @@ async def listing(session: Executor, owner_id: int) -> list[ProviderLogin]:
     return await records(session, ProviderLogin, query)
 
 
-async def of_all_owners(session: Executor) -> list[ProviderLogin]:
+async def all_logins(session: Executor) -> list[ProviderLogin]:
     """Return the connections of all owners, for the operator."""
     return await records(session, ProviderLogin, rows())
 

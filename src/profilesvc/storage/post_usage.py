@@ -12,7 +12,7 @@ _COLUMNS = post_usage.c
 
 
 class Usage(NamedTuple):
-    """How many posts are counted in a month, and how many of them are only held, until `held_until`."""
+    """The number of posts of a month, and how many of them are only held, until `held_until`."""
 
     used: int
     held: int

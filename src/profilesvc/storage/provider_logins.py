@@ -47,8 +47,8 @@ def rows(*conditions: ColumnElement[bool]) -> "Select[tuple[object, ...]]":
 
 async def find(session: Executor, owner_id: int, number: int) -> ProviderLogin | None:
     """Return a connection of this owner."""
-    found = await fetch(session, _LOGIN, owner_id=owner_id, number=number)
-    return ProviderLogin._make(found[0]) if found else None
+    matches = await fetch(session, _LOGIN, owner_id=owner_id, number=number)
+    return ProviderLogin._make(matches[0]) if matches else None
 
 
 async def with_token_like(session: Executor, start: str) -> list[ProviderLogin]:

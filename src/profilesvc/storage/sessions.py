@@ -49,7 +49,7 @@ async def live(session: Executor, owner_id: int, epoch: int, now: int, limit: in
     )
     query = select(*columns(sessions, Session._fields)).where(*is_live)
     query = query.order_by(sessions.c.used_at.desc(), sessions.c.id).limit(limit)
-    found = await records(session, Session, query)
-    if len(found) < limit:
-        return found, len(found)
-    return found, int((await session.execute(select(func.count()).select_from(sessions).where(*is_live))).scalar_one())
+    page = await records(session, Session, query)
+    if len(page) < limit:
+        return page, len(page)
+    return page, int((await session.execute(select(func.count()).select_from(sessions).where(*is_live))).scalar_one())

@@ -79,7 +79,7 @@ class SigningKeys:
         by_kid = {key.kid: key for key in configured}
         all_stored = await self._stored()
         for stored in all_stored:
-            kid, keys = stored.dates.kid, ring.of(stored.dates.alg)
+            kid, keys = stored.dates.kid, ring.keys_of(stored.dates.alg)
             if stored.private_pem is None:
                 continue
             try:
@@ -110,7 +110,7 @@ class SigningKeys:
                 log.warning("the signing key %s in the configured file was removed and is not used again", own.kid)
             if own is not None and own.kid not in removed:
                 await self._add_first(own, is_configured=True)
-            elif not self._ring.of(alg).dates:
+            elif not self._ring.keys_of(alg).dates:
                 await self._add_first(await asyncio.to_thread(first, alg), is_configured=False)
         await self._encrypt()
         await self.reload(configured, strict=True)
@@ -230,7 +230,7 @@ class SigningKeys:
             await self.reload()
 
     async def _keep_schedule(self, alg: Algorithm) -> bool:
-        plan, now, dates = self.schedule(alg), self._clock.now(), self._ring.of(alg).dates
+        plan, now, dates = self.schedule(alg), self._clock.now(), self._ring.keys_of(alg).dates
         new_key = None if rules.due(dates, now, plan) is None else await asyncio.to_thread(generate, alg)
         if new_key is None and not rules.expired_kids(dates, now, plan.keep):
             return False

@@ -204,8 +204,8 @@ def _parameters(endpoint: Endpoint, path: str) -> list[JsonObject]:
 
 def _with_example(parameter: JsonObject) -> JsonObject:
     """Repeat the schema's example where Swagger UI looks for the value that it suggests."""
-    found = parameter["schema"].get("examples")
-    return {**parameter, "example": found[0]} if found else parameter
+    examples = parameter["schema"].get("examples")
+    return {**parameter, "example": examples[0]} if examples else parameter
 
 
 def _responses(endpoint: Endpoint, examples: Examples) -> JsonObject:

@@ -98,8 +98,8 @@ async def metrics() -> Response:
     """Return the metrics in Prometheus' text format; without those of the database while it does not respond."""
     services = current_services()
     if token := services.settings.metrics.token.get_secret_value():
-        sent = bearer_token(request.headers.getlist("Authorization"))
-        if not hmac.compare_digest(sent.encode(), token.encode()):
+        bearer = bearer_token(request.headers.getlist("Authorization"))
+        if not hmac.compare_digest(bearer.encode(), token.encode()):
             raise invalid_token("invalid")
     text = await current_app.extensions["profilesvc.metrics"].get(_exposition, services.metrics.stamp())
     with contextlib.suppress(ServiceError):

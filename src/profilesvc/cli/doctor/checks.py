@@ -111,8 +111,8 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
         return
     engine = create_engine(named(settings.effective_database_url, "doctor"), 1)
     try:
-        if url.get_backend_name() == "postgresql" and (found := await pooler.pooling(engine)):
-            yield (check := _pooler(found))
+        if url.get_backend_name() == "postgresql" and (mode := await pooler.pooling(engine)):
+            yield (check := _pooler(mode))
             if check.status == "fail":
                 return
         checks = await _contents(engine)
@@ -161,14 +161,14 @@ def _nodes(down: list[str], not_distributed: int, inactive: list[str]) -> Check:
     return Check("nodes", "ok", "all respond")
 
 
-def _pooler(found: "Pooling") -> Check:
+def _pooler(mode: "Pooling") -> Check:
     from profilesvc.database.pooler import problem
 
-    if found == "full":
+    if mode == "full":
         return Check("pooler", "warn", "it has no server connection for a second client", "raise its pool_size")
-    if (bad := problem(found)) is not None:
+    if (bad := problem(mode)) is not None:
         return Check("pooler", "fail", *bad)
-    return Check("pooler", "ok", f"it pools by {found}")
+    return Check("pooler", "ok", f"it pools by {mode}")
 
 
 def _migrations(current: str | None, at_start: bool) -> Check:

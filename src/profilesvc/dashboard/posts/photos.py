@@ -25,10 +25,10 @@ blueprint = Blueprint("photos", __name__)
 @blueprint.get("/photos/<name>")
 async def photo(name: str) -> Response:
     """Serve a photo."""
-    found = await photos.read(await counted_by_address(), name)
-    response = Response(b"", 200, _HEADERS, content_type=found.media_type)
-    response.response = SharedBody(found.content, found)
-    response.headers["Content-Length"] = str(len(found.content))
+    content = await photos.read(await counted_by_address(), name)
+    response = Response(b"", 200, _HEADERS, content_type=content.media_type)
+    response.response = SharedBody(content.content, content)
+    response.headers["Content-Length"] = str(len(content.content))
     return response
 
 

@@ -34,7 +34,7 @@ def _shown(channel: Channel) -> ShownWebhook:
 async def listing(services: Services) -> list[ShownWebhook]:
     """Return the webhooks of all owners, oldest first."""
     async with services.storage.read() as session:
-        return [_shown(row) for row in await channels.of_all_owners(session, KINDS)]
+        return [_shown(row) for row in await channels.all_channels(session, KINDS)]
 
 
 async def switch(services: Services, owner_id: int, number: int, *, enabled: bool) -> ShownWebhook:

@@ -12,7 +12,7 @@ _SIGN_INS = 10
 
 
 class Account(NamedTuple):
-    """Who the user is, and when and from which networks the user signed in last, newest first."""
+    """The user, and the last sign-ins with their networks, newest first."""
 
     name: str
     email: str
@@ -21,8 +21,8 @@ class Account(NamedTuple):
 
 async def read(services: Services, caller: Caller) -> Account:
     name, email = await overview.person(services, caller)
-    found, _ = await audit.search(services, caller.owner_id, Wanted(events=["user.login"]), None, _SIGN_INS)
-    return Account(name, email, found)
+    sign_ins, _ = await audit.search(services, caller.owner_id, Wanted(events=["user.login"]), None, _SIGN_INS)
+    return Account(name, email, sign_ins)
 
 
 async def sign_out_everywhere(services: Services, caller: Caller) -> None:

@@ -27,12 +27,12 @@ log = logging.getLogger("profilesvc")
 FRESH = 10 * MINUTE  # since the sign-in, for a deletion by the owner
 SETTLED = provider_consent.STATE_MS + 5 * MINUTE  # longer than a consent that had started, and than any request
 _NOTICE = DAY  # how long the last message may wait for the mail server
-_KEPT = audit.KEPT + 31 * DAY  # the audit trail is deleted by the month
+_RETENTION = audit.RETENTION + 31 * DAY  # the audit trail is deleted by the month
 _MOST = 1_000  # accounts of a round
 
 
 class Plan(NamedTuple):
-    """What a deletion would delete: rows by table. `is_fresh` means that the owner has just signed in."""
+    """The rows that a deletion would delete, by table. `is_fresh` means that the owner has just signed in."""
 
     email: str
     rows: dict[str, int]
@@ -100,7 +100,7 @@ async def delete_user(services: Services, email: str, *, dry_run: bool = False) 
         ServiceError: NOT_FOUND.
     """
     async with services.storage.read() as session:
-        past = await deletions.of_address(session, secret_digest(email.strip().lower(), services.pepper))
+        past = await deletions.last_deletion(session, secret_digest(email.strip().lower(), services.pepper))
         try:
             user = await find_user(session, email)
         except ServiceError:
@@ -122,7 +122,7 @@ async def run_once(services: Services) -> None:
     """Continue all deletions, and forget those whose audit trail is old."""
     async with services.storage.read() as session:
         unfinished = await deletions.unfinished(session, _MOST)
-        old = await deletions.finished(session, services.clock.now() - _KEPT, _MOST)
+        old = await deletions.finished(session, services.clock.now() - _RETENTION, _MOST)
     for deletion in unfinished:
         await _pass(services, deletion)
     for deletion in old:

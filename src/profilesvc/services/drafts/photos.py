@@ -20,7 +20,7 @@ from profilesvc.storage.drafts.photos import Photo
 from profilesvc.tokens.jose import b64
 from profilesvc.tokens.signer import random_id
 
-KEPT = 30 * DAY  # the provider has its own copy by then
+RETENTION = 30 * DAY  # the provider has its own copy by then
 MOST, MOST_BYTES = 200, 250 * 1024 * 1024  # of an owner
 _MB = 1024 * 1024
 _HELD = 253_370_764_800_000  # the year 9999: as long as a draft needs it
@@ -42,11 +42,11 @@ async def store(services: Services, caller: Caller, content: bytes, once: str = 
     try:
         media_type(content)  # before the work: a file that is too large is no photo to clean
         content = await asyncio.to_thread(without_metadata, content)
-        found = media_type(content)
+        kind = media_type(content)
     except ValueError as error:
         raise invalid("body", "media", str(error)) from None
     ident = _repeatable_id(once, content) if once else random_id(services.entropy)
-    url = f"{services.settings.base_url}{_PATH}{caller.owner_id}-{ident}.{'png' if found == 'image/png' else 'jpg'}"
+    url = f"{services.settings.base_url}{_PATH}{caller.owner_id}-{ident}.{'png' if kind == 'image/png' else 'jpg'}"
     now = services.clock.now()
     async with services.storage.write() as session:
         if once and await photos.find(session, caller.owner_id, ident, now) is not None:
@@ -57,7 +57,7 @@ async def store(services: Services, caller: Caller, content: bytes, once: str = 
         if size + len(content) > MOST_BYTES:
             used = f"{size / _MB:.1f} of {MOST_BYTES // _MB} MB"
             raise ServiceError(CONFLICT, f"Your photos use {used}, so this one does not fit. {_FREE}")
-        await photos.add(session, caller.owner_id, ident, Photo(found, content), now + KEPT)
+        await photos.add(session, caller.owner_id, ident, Photo(kind, content), now + RETENTION)
     return url
 
 
@@ -82,11 +82,11 @@ async def hold(services: Services, session: AsyncSession, owner_id: int, documen
         await photos.keep(session, owner_id, name, _HELD)
 
 
-async def sent(services: Services, session: AsyncSession, owner_id: int, document: str) -> None:
+async def keep(services: Services, session: AsyncSession, owner_id: int, document: str) -> None:
     """Keep the photos of a draft that is now a post for 30 days, unless another draft has them."""
     for name in _own(services, owner_id, document):
         if not await photos.is_drafted(session, owner_id, name):
-            await photos.keep(session, owner_id, name, services.clock.now() + KEPT)
+            await photos.keep(session, owner_id, name, services.clock.now() + RETENTION)
 
 
 async def release(services: Services, session: AsyncSession, owner_id: int, document: str) -> None:
@@ -116,22 +116,22 @@ async def read(services: Services, name: str) -> Photo:
     owner_id, ident, now = int(match[1]), match[2], services.clock.now()
     async with services.storage.read() as session:
         is_there = await photos.exists(session, owner_id, ident, now)
-    found = await services.part(Copies).get(name, lambda: _load(services, owner_id, ident)) if is_there else None
-    if found is None:
+    photo = await services.part(Copies).get(name, lambda: _load(services, owner_id, ident)) if is_there else None
+    if photo is None:
         raise missing("photo")
-    return found
+    return photo
 
 
 async def _load(services: Services, owner_id: int, ident: str) -> Photo | None:
     """Read a photo. One that was stored by an earlier version may have metadata."""
     async with services.storage.read() as session:
-        found = await photos.find(session, owner_id, ident, services.clock.now())
-    if found is None:
+        photo = await photos.find(session, owner_id, ident, services.clock.now())
+    if photo is None:
         return None
     try:
-        return Photo(found.media_type, await asyncio.to_thread(without_metadata, found.content))
+        return Photo(photo.media_type, await asyncio.to_thread(without_metadata, photo.content))
     except ValueError:
-        return found
+        return photo
 
 
 class Copies:
@@ -143,8 +143,8 @@ class Copies:
 
     async def get(self, name: str, load: Callable[[], Coroutine[object, None, Photo | None]]) -> Photo | None:
         """Return the copy of a photo; `load` reads it if there is none, once for all who wait for it."""
-        if (found := self._photos.get(name)) is not None:
-            return found
+        if (photo := self._photos.get(name)) is not None:
+            return photo
         loading = self._loading.get(name)
         if loading is None:
             loading = self._loading[name] = asyncio.get_running_loop().create_task(load())

@@ -26,7 +26,7 @@ _FAILURES = 3  # in a row, after which the rest is not tried: the provider is aw
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What an act would do to a location: the keys or fields that it changes, or why it does nothing."""
+    """The effect that an act would have on a location: the keys or fields that it changes, or why it does nothing."""
 
     site: SiteView
     changes: list[str] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class SiteResult:
-    """What an act did to a location: the keys or fields that it changed, or its error. Neither: it was not tried."""
+    """The effect of an act on a location: the keys or fields that it changed, or its error. It may not be tried."""
 
     name: str
     changes: list[str] | None = None
@@ -43,7 +43,7 @@ class SiteResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class NewDraft:
     """A post that is stored and not sent: the fields of its form, the post, and when it is due, in which zone."""
 
     fields: JsonObject
@@ -111,12 +111,12 @@ async def post(
 
 
 async def draft(
-    services: Services, caller: Caller, sites: Sequence[SiteView], kept: Kept, key: IdempotencyKey
+    services: Services, caller: Caller, sites: Sequence[SiteView], content: NewDraft, key: IdempotencyKey
 ) -> list[SiteResult]:
     """Store a draft of a post for each location in turn, or schedule it, and return what happened to each."""
 
     async def save(_: SiteView, location: AllowedLocation) -> list[str]:
-        await drafts.save_once(services, caller, location, kept.fields, kept.document, kept.due, key)
+        await drafts.save_once(services, caller, location, content.fields, content.document, content.due, key)
         return []
 
     return await _in_turn(services, caller, sites, save)

@@ -124,11 +124,11 @@ def _read(raw: bytes) -> _Message:
     data: JsonObject = json.loads(base64.b64decode(message.get("data") or "e30=", validate=True))
     fields = {_plain(name): value for name, value in {**(message.get("attributes") or {}), **data}.items()}
     kind = str(fields.get("notificationtype") or fields.get("type") or "")
-    found = [match for value in fields.values() if isinstance(value, str) and (match := _LOCATION.search(value))]
+    matches = [match for value in fields.values() if isinstance(value, str) and (match := _LOCATION.search(value))]
     named = _NAMED.get(kind, () if _OTHERS.match(kind) else _ALL)
-    if not found:
+    if not matches:
         raise ValueError("location")
-    return _Message(ident, found[0][1], named)
+    return _Message(ident, matches[0][1], named)
 
 
 def _plain(name: str) -> str:

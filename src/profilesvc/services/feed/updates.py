@@ -35,7 +35,7 @@ _EVENTS: dict[Decision, Event] = {"accept": "provider.update_accepted", "reject"
 
 @dataclass(frozen=True, slots=True)
 class _Settlement:
-    """What to do with which fields; `values` are the masked fields that were sent, `after` is the profile then."""
+    """The decision on some fields. `values` are the masked fields that were sent, `after` is the profile then."""
 
     decision: Decision
     mask: list[str]

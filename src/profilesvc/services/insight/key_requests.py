@@ -1,4 +1,4 @@
-"""What an owner sees of the requests of a key: counts per day, and the log."""
+"""The requests of a key, for its owner: counts per day, and the log."""
 
 import contextlib
 import re
@@ -40,12 +40,12 @@ async def read(services: Services, caller: Caller, client_id: str, query: KeyReq
         days = await request_log.days(session, key.owner_id, key.id, first)
         of_key, errors = (key.owner_id, key.id), query.errors_only == "true"
         rows = await request_log.page(session, of_key, now - LOG_KEPT, before, limit + 1, errors=errors)
-    shown = rows[:limit]
+    page = rows[:limit]
     return KeyRequests(
         usage=_usage(days, first, now),
-        requests=[_entry(row) for row in shown],
+        requests=[_entry(row) for row in page],
         limit=limit,
-        next_before=f"{shown[-1].at}-{shown[-1].id}" if len(rows) > limit else None,
+        next_before=f"{page[-1].at}-{page[-1].id}" if len(rows) > limit else None,
     )
 
 

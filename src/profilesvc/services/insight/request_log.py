@@ -1,4 +1,4 @@
-"""What the requests of a key did: counts per day, and a log of errors and of some successes (D-116).
+"""The requests of keys: counts per day, and a log of errors and of some successes (D-116).
 
 The guard passes on each finished request of a key. It is appended to a list, which costs about a microsecond. The list
 is counted later, so that a wrong secret takes as long for an id that exists (D-21), and written every few seconds, so
@@ -127,10 +127,10 @@ async def _store(services: Services, days: dict[tuple[Key, int], list[int]], row
     await services.storage.commit(request_log.recording(services.storage.dialect, counted, logged))
 
 
-async def _numbers(services: Services, found: set[Key]) -> dict[Key, int]:
+async def _numbers(services: Services, identities: set[Key]) -> dict[Key, int]:
     """Return the numbers of keys. A token that is rejected before its key is read names only the client id."""
     numbers: dict[Key, int] = {}
-    for key in found:
+    for key in identities:
         owner_id, name = key
         if isinstance(name, int):
             numbers[key] = name

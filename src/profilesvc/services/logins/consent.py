@@ -226,7 +226,7 @@ def new_link(services: Services, caller: Caller) -> ProviderConnectionLink:
 
 
 class Asking(NamedTuple):
-    """Who asks by a connect link."""
+    """The owner who asks by a connect link."""
 
     owner_id: int
     name: str
@@ -234,7 +234,7 @@ class Asking(NamedTuple):
     until: int
 
 
-async def of_link(services: Services, link: str) -> Asking:
+async def link_owner(services: Services, link: str) -> Asking:
     """Return who asks by a link.
 
     Raises:
@@ -259,7 +259,7 @@ async def begin_by_link(services: Services, link: str) -> Begun:
     Raises:
         ServiceError: AUTH_INVALID_TOKEN, SERVICE_UNAVAILABLE.
     """
-    asking = await of_link(services, link)
+    asking = await link_owner(services, link)
     return begin(services, asking.owner_id, in_browser=True, link=_digest(link))
 
 

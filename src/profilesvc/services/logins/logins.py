@@ -19,7 +19,7 @@ from profilesvc.contract.provider_connections import (
     ProviderConnectionList,
     RefusedLocation,
 )
-from profilesvc.contract.stored import shown
+from profilesvc.contract.stored import as_stored
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.profiles import at
 from profilesvc.domain.request import low_priority
@@ -57,7 +57,7 @@ async def list_all(services: Services, caller: Caller) -> ProviderConnectionList
 
 
 def _entry(services: Services, row: ProviderLogin, count: int) -> ProviderConnectionEntry:
-    return shown(
+    return as_stored(
         ProviderConnectionEntry,
         {
             "id": row.id,
@@ -103,10 +103,10 @@ async def get(services: Services, caller: Caller, connection_id: str) -> Provide
         ServiceError: NOT_FOUND, PROVIDER_API_ERROR.
     """
     row, count = await own(services, caller, connection_id)
-    accounts = await _found(services, row)
-    found = [profile for _, profiles in accounts for profile in profiles]
+    accounts = await _offered(services, row)
+    names = [profile["name"] for _, profiles in accounts for profile in profiles]
     async with services.storage.read() as session:
-        owners = await locations.owners_of(session, [profile["name"] for profile in found])
+        owners = await locations.owners_of(session, names)
     listed = [
         FoundAccount(
             name=account["name"],
@@ -117,10 +117,10 @@ async def get(services: Services, caller: Caller, connection_id: str) -> Provide
         for account, profiles in accounts
     ]
     entry = _entry(services, row, count).model_dump(warnings=False)
-    return shown(ProviderConnectionDetail, {**entry, "accounts": listed})
+    return as_stored(ProviderConnectionDetail, {**entry, "accounts": listed})
 
 
-async def _found(services: Services, row: ProviderLogin) -> list[tuple[JsonObject, list[JsonObject]]]:
+async def _offered(services: Services, row: ProviderLogin) -> list[tuple[JsonObject, list[JsonObject]]]:
     """Return the accounts that a login sees, each with the profiles of its locations."""
     with raising_provider_failure():
         provider = provider_of(services, row)
@@ -158,7 +158,7 @@ async def import_locations(
     row, _ = await own(services, caller, connection_id)
     started = services.clock.now()
     with low_priority():
-        accounts = await _found(services, row)
+        accounts = await _offered(services, row)
     chosen = {
         profile["name"]: (account["name"], profile)
         for account, profiles in accounts
@@ -245,8 +245,8 @@ async def _business(services: Services, session: AsyncSession, owner_id: int, bo
     if body.business_name is None:
         assert body.business_id is not None, "one of the two is set"
         return body.business_id
-    found = await users.business_named(session, owner_id, body.business_name)
-    return found or await users.add_business(session, owner_id, body.business_name, services.clock.now())
+    business = await users.business_named(session, owner_id, body.business_name)
+    return business or await users.add_business(session, owner_id, body.business_name, services.clock.now())
 
 
 async def disconnect(services: Services, caller: Caller, connection_id: str) -> ProviderConnectionDisconnected:
@@ -298,7 +298,7 @@ async def _release_photos(services: Services, owner_id: int, documents: list[str
 async def withdraw(services: Services, session: AsyncSession, row: ProviderLogin) -> None:
     """Forget a login, but for its encrypted token, by which `revoke_due` withdraws the consent."""
     empty = {"subject": None, "email": None, "last_error": None, "last_error_at": None}
-    ended = _ended(services, row.owner_id, row.subject or "", _kept(services, row).token)
+    ended = _ended(services, row.owner_id, row.subject or "", _consent(services, row).token)
     await provider_logins.change(session, row.owner_id, row.id, **empty, **ended)
 
 
@@ -315,31 +315,31 @@ async def decline(services: Services, session: AsyncSession, owner_id: int, gran
 
 def _ended(services: Services, owner_id: int, subject: str, token: str) -> dict[str, object]:
     """Return the columns of a login that is disconnected, with its token if there is one to revoke."""
-    kept = services.vault.encrypt(f"{subject} {token}", purpose(owner_id, None)) if token else None
-    revoke_at = services.clock.now() if kept else None
-    return {"state": "disconnected", "scopes": "", "refresh_token": kept, "revoke_at": revoke_at}
+    encrypted = services.vault.encrypt(f"{subject} {token}", purpose(owner_id, None)) if token else None
+    revoke_at = services.clock.now() if encrypted else None
+    return {"state": "disconnected", "scopes": "", "refresh_token": encrypted, "revoke_at": revoke_at}
 
 
-class _Kept(NamedTuple):
+class _Consent(NamedTuple):
     """The refresh token of a login. The subject is with it, encrypted, once the login is disconnected."""
 
     subject: str = ""
     token: str = ""
 
 
-def _kept(services: Services, row: ProviderLogin) -> _Kept:
+def _consent(services: Services, row: ProviderLogin) -> _Consent:
     try:
         text = services.vault.decrypt(row.refresh_token or "", purpose(row.owner_id, row.subject))
     except ValueError:
-        return _Kept()
+        return _Consent()
     subject, _, token = text.rpartition(" ")
-    return _Kept(subject, token)
+    return _Consent(subject, token)
 
 
 async def keep_consent(services: Services, session: AsyncSession, owner_id: int, subject: str) -> None:
     """Do not withdraw the earlier consent of a login that is connected again: that would end the new one too."""
     for row in await table.revoking(session, owner_id):
-        if _kept(services, row).subject == subject:
+        if _consent(services, row).subject == subject:
             await provider_logins.change(session, owner_id, row.id, refresh_token=None, revoke_at=None)
 
 
@@ -357,7 +357,7 @@ async def _revoke(services: Services, row: ProviderLogin) -> None:
             current = await provider_logins.find(session, row.owner_id, row.id)
         if current is None or current.refresh_token is None:  # connected again, or revoked by another process
             return
-        token, has_failed = _kept(services, current).token, False
+        token, has_failed = _consent(services, current).token, False
         if token:
             try:
                 await services.provider.consent.revoke(token)

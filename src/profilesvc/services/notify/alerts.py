@@ -23,7 +23,7 @@ from profilesvc.contract.audit import Event
 from profilesvc.contract.errors import CONFLICT
 from profilesvc.contract.events import EventType
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.stored import acting, shown, stored_list, stored_object
+from profilesvc.contract.stored import acting, as_stored, stored_list, stored_object
 from profilesvc.database.statements import Executor
 from profilesvc.domain.alerts import next_time, quiet_until
 from profilesvc.domain.errors import ServiceError, invalid
@@ -110,13 +110,13 @@ async def list_all(services: Services, caller: Caller) -> AlertList:
 
 async def failures(services: Services, caller: Caller) -> dict[int, Failure]:
     """Return the addresses of the caller to which no message can be sent, by their ids."""
-    found: dict[int, Failure] = {}
+    by_channel: dict[int, Failure] = {}
     async with services.storage.read() as session:
         for row in await channels.listing(session, caller.owner_id, KINDS):
             if row.failing_since is not None:
                 attempts = stored_list(await deliveries.last_attempts(session, caller.owner_id, row.id))
-                found[row.id] = Failure(row.failing_since, attempts[-1]["error"] if attempts else None)
-    return found
+                by_channel[row.id] = Failure(row.failing_since, attempts[-1]["error"] if attempts else None)
+    return by_channel
 
 
 async def get(services: Services, caller: Caller, alert_id: str) -> AlertEntry:
@@ -145,8 +145,8 @@ async def change(services: Services, caller: Caller, alert_id: str, body: AlertC
     async with services.storage.write() as session:
         user = await users.lock_user(session, caller.owner_id)
         row = await _own(session, caller, alert_id, locked=True)
-        sent = {name: getattr(body, name) for name in body.model_fields_set - {"enabled"}}
-        fields = {name: value for name, value in sent.items() if value is not None or name == "quiet_time"}
+        body_fields = {name: getattr(body, name) for name in body.model_fields_set - {"enabled"}}
+        fields = {name: value for name, value in body_fields.items() if value is not None or name == "quiet_time"}
         values: dict[str, object] = dict(_columns(settings_of(row).model_copy(update=fields), _unread(row, fields)))
         if body.enabled:
             values |= {"disabled_at": None, "disabled_reason": None, "failing_since": None}
@@ -338,8 +338,8 @@ async def _named(services: Services, address: str) -> Channel | None:
         return await channels.find(session, owner_id, number, KINDS)
 
 
-def _is_equal(sent: str, digest: str) -> bool:
-    return hmac.compare_digest(sent.encode(), digest.encode())
+def _is_equal(token: str, digest: str) -> bool:
+    return hmac.compare_digest(token.encode(), digest.encode())
 
 
 def _digest(services: Services, nonce: str, purpose: str) -> str:
@@ -374,7 +374,7 @@ async def _own(session: Executor, caller: Caller, alert_id: str, *, locked: bool
 def _entry(row: Channel) -> AlertEntry:
     status = "active" if row.confirmed_at is not None else "unconfirmed"
     settings = settings_of(row)
-    return shown(
+    return as_stored(
         AlertEntry,
         {
             **{name: getattr(settings, name) for name in AlertSettings.model_fields},

@@ -1,4 +1,4 @@
-"""What time does to keys: their events (docs/events.md). `operations/notify/sweep.py` finds the keys."""
+"""Events of keys that time causes (docs/events.md). `operations/notify/sweep.py` finds the keys."""
 
 from sqlalchemy.ext.asyncio import AsyncSession
 

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.audit import Event
 from profilesvc.contract.errors import PLAN_RESTRICTION
 from profilesvc.contract.events import WebhookDisabled
-from profilesvc.contract.stored import shown
+from profilesvc.contract.stored import as_stored
 from profilesvc.contract.webhooks import (
     SECRET_WARNING,
     WebhookChange,
@@ -265,7 +265,7 @@ def _secret(services: Services, nonce: str) -> str:
 
 def _entry(channel: Channel, now: int) -> WebhookEntry:
     until = channel.previous_until
-    return shown(
+    return as_stored(
         WebhookEntry,
         {
             "id": channel.id,

@@ -22,8 +22,8 @@ async def find(services: Services, location: AllowedLocation, *query: object) ->
         return None
     after = services.clock.now() - ANNOUNCED_AGE
     async with services.storage.read() as session:
-        found = await mirrors.find(session, location.owner_id, location.name, _digest(query), after)
-    return None if found is None else dict(json.loads(found))
+        text = await mirrors.find(session, location.owner_id, location.name, _digest(query), after)
+    return None if text is None else dict(json.loads(text))
 
 
 async def store(

@@ -81,7 +81,7 @@ DELETED = frozenset(
 # Directories, which have no index on the owner: their rows are deleted with the rows that they lead to.
 DELETED_WITH = {"location_owners": "locations", "changed_locations": "locations", "key_domains": "keys"}
 DELETED_AT_ONCE = frozenset({"emails", "identities"})  # by the request, so that the person can become a new user
-KEPT = {
+RETAINED = {
     "audit": "what happened and when, without the network, the key and the details, until it is 400 days old",
     "deletions": "when the account was deleted, and the digest of its address, as long as the audit trail",
 }
@@ -129,7 +129,7 @@ async def find(session: Executor, owner_id: int) -> Deletion | None:
     return await record(session, Deletion, select(*_COLUMNS).where(deletions.c.owner_id == owner_id))
 
 
-async def of_address(session: Executor, digest: str) -> Deletion | None:
+async def last_deletion(session: Executor, digest: str) -> Deletion | None:
     """Return the last deletion of an account that had an address, for the operator."""
     query = select(*_COLUMNS).where(deletions.c.digest == digest).order_by(deletions.c.requested_at.desc()).limit(1)
     return await record(session, Deletion, query)

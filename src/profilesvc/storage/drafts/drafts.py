@@ -52,7 +52,7 @@ def _is(owner_id: int, draft_id: str) -> ColumnElement[bool]:
     return and_(drafts.c.owner_id == owner_id, drafts.c.id == draft_id)
 
 
-async def of_location(session: Executor, owner_id: int, location: str, limit: int) -> list[Draft]:
+async def location_drafts(session: Executor, owner_id: int, location: str, limit: int) -> list[Draft]:
     """Return drafts of a location, the next to be published first."""
     query = select(*_COLUMNS).where(drafts.c.owner_id == owner_id, drafts.c.location_name == location)
     order = (func.coalesce(drafts.c.due_at, 0), drafts.c.updated_at)
@@ -141,7 +141,7 @@ async def claim(session: AsyncSession, owner_id: int, draft_id: str, now: int, u
     return await record(session, Draft, statement)
 
 
-async def sent(session: AsyncSession, owner_id: int, draft_id: str) -> None:
+async def end(session: AsyncSession, owner_id: int, draft_id: str) -> None:
     """Delete a draft that is now a post."""
     await session.execute(delete(drafts).where(_is(owner_id, draft_id)))
 

@@ -39,8 +39,8 @@ async def find(session: Executor, owner_id: int, photo_id: str, now: int) -> Pho
 
 
 async def exists(session: Executor, owner_id: int, photo_id: str, now: int) -> bool:
-    found = select(photos.c.media_type).where(_is(owner_id, photo_id), photos.c.expires_at > now)
-    return await has_row(session, found)
+    query = select(photos.c.media_type).where(_is(owner_id, photo_id), photos.c.expires_at > now)
+    return await has_row(session, query)
 
 
 async def keep(session: AsyncSession, owner_id: int, photo_id: str, expires_at: int) -> None:
@@ -59,8 +59,8 @@ async def is_posted(session: Executor, owner_id: int, photo_id: str) -> bool:
 
 
 async def _has(session: Executor, rows: Select[tuple[str]], document: Column[str], photo_id: str) -> bool:
-    found = rows.where(document.contains(photo_id, autoescape=True)).limit(1)
-    return await has_row(session, found)
+    query = rows.where(document.contains(photo_id, autoescape=True)).limit(1)
+    return await has_row(session, query)
 
 
 async def remove(session: AsyncSession, owner_id: int, photo_id: str) -> None:

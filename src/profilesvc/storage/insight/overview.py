@@ -29,7 +29,7 @@ class SiteRow(NamedTuple):
 _KEYS = keys.outerjoin(connections).outerjoin(holds)
 
 
-async def of_locations(session: Executor, owner_id: int) -> list[SiteRow]:
+async def location_rows(session: Executor, owner_id: int) -> list[SiteRow]:
     """Return a user's locations by title."""
     query = (
         select(*columns(locations, SiteRow._fields[:-1]), businesses.c.name.label("business_name"))
@@ -40,7 +40,7 @@ async def of_locations(session: Executor, owner_id: int) -> list[SiteRow]:
     return await records(session, SiteRow, query)
 
 
-async def of_keys(session: Executor, owner_id: int, now: int) -> list[KeyRow]:
+async def key_rows(session: Executor, owner_id: int, now: int) -> list[KeyRow]:
     """Return a user's live keys, oldest first. A key with several holds has a row for each, the most severe first."""
     key, contact = KeyRow._fields[:6], KeyRow._fields[7:14]
     query = (
@@ -58,7 +58,7 @@ async def of_keys(session: Executor, owner_id: int, now: int) -> list[KeyRow]:
     return await records(session, KeyRow, query)
 
 
-async def of_posts(session: Executor, owner_id: int) -> dict[tuple[str, str], int]:
+async def posts_by_state(session: Executor, owner_id: int) -> dict[tuple[str, str], int]:
     """Return how many cached posts of a user are rejected or in review, by (location, state)."""
     query = (
         select(posts.c.location_name, posts.c.state, func.count().label("amount"))
@@ -88,7 +88,7 @@ _BADGE = Prepared(
 )
 
 
-async def of_badge(session: Executor, owner_id: int, digest: str, now: int) -> BadgeState | None:
+async def badge_state(session: Executor, owner_id: int, digest: str, now: int) -> BadgeState | None:
     """Return the owner's live key whose badge link has this digest."""
     rows = await fetch(session, _BADGE, owner_id=owner_id, digest=digest, now=now)
     return BadgeState(*rows[0]) if rows else None

@@ -14,8 +14,10 @@ from profilesvc.storage.tables import channels, deliveries, events, holds, keys,
 
 
 class Told(NamedTuple):
-    """What an address knows of a key: whether the key works, its state and snooze, the number of the last event of its
-    site, and the last one that the address got.
+    """The last state of a key that was sent to an address.
+
+    It is whether the key works, its state and snooze, the number of the last event of its site, and the last one that
+    the address got.
     """
 
     works: bool = False

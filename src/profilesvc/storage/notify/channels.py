@@ -34,7 +34,7 @@ class Channel(NamedTuple):
 
     @property
     def room(self) -> int:
-        """How many calls it can have at a time: fewer if it fails, and one for all messages to an address."""
+        """Return how many calls it can have at a time: fewer if it fails, and one for all messages to an address."""
         return 1 if self.failing_since is not None or self.kind == "email" else CALLS
 
     def event_types(self) -> list[EventType]:
@@ -64,7 +64,7 @@ async def listing(session: Executor, owner_id: int, kinds: Collection[str]) -> l
     return await records(session, Channel, query)
 
 
-async def of_all_owners(session: Executor, kinds: Collection[str]) -> list[Channel]:
+async def all_channels(session: Executor, kinds: Collection[str]) -> list[Channel]:
     """Return the channels of all owners, oldest first, for the operator."""
     query = select(*COLUMNS).where(channels.c.kind.in_(kinds)).order_by(channels.c.created_at, channels.c.id)
     return await records(session, Channel, query)

@@ -60,7 +60,7 @@ class Claimed(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """How an attempt ended; with `next_at` another one follows."""
+    """The end of an attempt. With `next_at` another one follows."""
 
     owner_id: int
     delivery_id: int
@@ -102,9 +102,9 @@ async def due(
     If there are more than the limit, each owner has one in turn, so that an old backlog of some delays no other.
     """
     if not busy_owners and not busy_channels:
-        found = [DueRow._make(row) for row in await fetch(session, _FIRST_DUE, now=now, most=limit)]
-        if len(found) < limit:
-            return found
+        first = [DueRow._make(row) for row in await fetch(session, _FIRST_DUE, now=now, most=limit)]
+        if len(first) < limit:
+            return first
     others = deliveries.c.owner_id.not_in(busy_owners), deliveries.c.channel_id.not_in(busy_channels)
     turn = func.row_number().over(partition_by=deliveries.c.owner_id, order_by=deliveries.c.next_at).label("turn")
     in_turn = _DUE.order_by(None).add_columns(deliveries.c.next_at, turn).where(deliveries.c.next_at <= now, *others)
@@ -257,18 +257,18 @@ class Missed(NamedTuple):
 
 async def missed(session: Executor, channel: Channel, since: int, limit: int) -> Missed:
     """Return the oldest events of an owner since a time that a channel has missed."""
-    last = select(func.coalesce(func.max(deliveries.c.id), 0)).where(*_of(channel))
+    last = select(func.coalesce(func.max(deliveries.c.id), 0)).where(*_is_channel(channel))
     after = int((await session.execute(last)).scalar_one())
     happened = select(events.c.id.label("id")).where(
         events.c.owner_id == channel.owner_id, events.c.created_at >= since
     )
     if channel.types:
         happened = happened.where(events.c.type.in_(channel.event_types()))
-    known = select(deliveries.c.event_id).where(*_of(channel), *_COUNTS)
+    known = select(deliveries.c.event_id).where(*_is_channel(channel), *_COUNTS)
     # A difference of sets, because a join or NOT IN of many rows takes minutes on one of the databases.
     query = except_(happened, known).order_by("id").limit(limit)
-    found = await session.execute(query)
-    return Missed([number for (number,) in found], after)
+    rows = await session.execute(query)
+    return Missed([number for (number,) in rows], after)
 
 
 async def add_missed(session: AsyncSession, channel: Channel, missed: Missed, start: int, end: int, now: int) -> int:
@@ -276,7 +276,7 @@ async def add_missed(session: AsyncSession, channel: Channel, missed: Missed, st
 
     Events that were queued meanwhile are left out.
     """
-    known = select(deliveries.c.event_id).where(*_of(channel), *_COUNTS, deliveries.c.id > missed.last)
+    known = select(deliveries.c.event_id).where(*_is_channel(channel), *_COUNTS, deliveries.c.id > missed.last)
     still = select(
         events.c.owner_id,
         literal(channel.id, BigInteger),
@@ -294,7 +294,7 @@ async def add_missed(session: AsyncSession, channel: Channel, missed: Missed, st
     return len((await session.execute(added)).all())
 
 
-def _of(channel: Channel) -> tuple[ColumnElement[bool], ...]:
+def _is_channel(channel: Channel) -> tuple[ColumnElement[bool], ...]:
     return deliveries.c.owner_id == channel.owner_id, deliveries.c.channel_id == channel.id
 
 
@@ -305,7 +305,7 @@ async def page(
     session: Executor, owner_id: int, channel_id: int, before: int | None, limit: int, *, state: State | None = None
 ) -> list[Delivery]:
     """Return deliveries to a channel, newest first; with `state` only those in that state."""
-    query = _SHOWN.where(deliveries.c.owner_id == owner_id, deliveries.c.channel_id == channel_id)
+    query = _ENTRIES.where(deliveries.c.owner_id == owner_id, deliveries.c.channel_id == channel_id)
     if before is not None:
         query = query.where(deliveries.c.id < before)
     if state is not None:
@@ -326,19 +326,19 @@ async def last_attempts(session: Executor, owner_id: int, channel_id: int) -> st
         .order_by(deliveries.c.id.desc())
         .limit(1)
     )
-    found: str | None = (await session.execute(query)).scalar()
-    return found or "[]"
+    attempts: str | None = (await session.execute(query)).scalar()
+    return attempts or "[]"
 
 
 async def find(session: Executor, owner_id: int, channel_id: int, number: int) -> Delivery | None:
     """Return a delivery to a channel."""
-    query = _SHOWN.where(
+    query = _ENTRIES.where(
         deliveries.c.owner_id == owner_id, deliveries.c.channel_id == channel_id, deliveries.c.id == number
     )
     return await record(session, Delivery, query)
 
 
-_SHOWN = select(
+_ENTRIES = select(
     deliveries.c.id,
     deliveries.c.event_id,
     events.c.type,

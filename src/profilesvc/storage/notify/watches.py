@@ -153,8 +153,10 @@ def _values(page: Page, now: int) -> dict[str, object]:
 
 
 class Counted(NamedTuple):
-    """How many live keys there are, how many fell silent a short time ago, how many are online by their last event, how
-    many of these are silent, how many need an event, and when the newest heartbeat arrived (0 without any).
+    """Numbers of live keys, and when the newest heartbeat arrived (0 without any).
+
+    The numbers are of all, of those that fell silent a short time ago, of those that are online by their last event, of
+    those of them that are silent, and of those that need an event.
     """
 
     live: int
@@ -191,8 +193,8 @@ async def count(session: Executor, page: Page, now: int, silent_since: int) -> C
 async def adopt(session: AsyncSession, page: Page, now: int, created_before: int) -> None:
     """Store the states of the older keys of a page as if events had reported them."""
     stored = {"state": _REPORTED, "site_mismatch": _MISMATCH, "changed_at": _NOW}
-    found = _page(select(*_OF_KEY, *stored.values())).where(keys.c.created_at <= created_before, _IS_STALE)
-    insert = insert_into(session, watches).from_select(["owner_id", "key_id", *stored], found)
+    stale = _page(select(*_OF_KEY, *stored.values())).where(keys.c.created_at <= created_before, _IS_STALE)
+    insert = insert_into(session, watches).from_select(["owner_id", "key_id", *stored], stale)
     values = {name: insert.excluded[name] for name in stored}
     changed = insert.on_conflict_do_update(index_elements=[watches.c.owner_id, watches.c.key_id], set_=values)
     await session.execute(changed, _values(page, now))

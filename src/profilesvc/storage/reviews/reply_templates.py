@@ -19,7 +19,7 @@ class ReplyTemplate(NamedTuple):
     text: str
 
 
-async def of_owner(session: Executor, owner_id: int) -> list[ReplyTemplate]:
+async def templates(session: Executor, owner_id: int) -> list[ReplyTemplate]:
     """Return the templates by name."""
     query = select(_COLUMNS.id, _COLUMNS.name, _COLUMNS.text).where(_COLUMNS.owner_id == owner_id)
     return await records(session, ReplyTemplate, query.order_by(_COLUMNS.name))

@@ -102,7 +102,7 @@ class CensusRow(Table, table=True):
 
 
 class SweepMarkRow(Table, table=True):
-    """What the sweep of the connections remembers, such as when it last ended (`operations/notify/sweep.py`)."""
+    """A note of the sweep of sites, such as when it last ended (`operations/notify/sweep.py`)."""
 
     __tablename__ = "sweep_marks"
 
@@ -129,7 +129,7 @@ class NotificationRow(Table, table=True):
 
 
 class ChangedLocationRow(Table, table=True):
-    """What a notification has named, until it is read again (`operations/feed/feed.py`).
+    """A location that a notification has named, until it is read again (`operations/feed/feed.py`).
 
     `times` counts the notifications, so that one that arrives during the reading is not lost.
     """

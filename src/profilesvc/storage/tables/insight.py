@@ -15,7 +15,7 @@ LOG_KEPT = 7 * DAY
 
 
 class KeyUsageRow(Tenant, table=True):
-    """How many requests a key sent on a day (UTC), and how many failed, by the class of the status."""
+    """The number of a key's requests on a day (UTC), and of those that failed, by the class of the status."""
 
     __tablename__ = "key_usage"
     __table_args__ = (CheckConstraint("client_errors <= requests AND server_errors <= requests", name="whole"),)
