@@ -18,7 +18,7 @@ from profilesvc.services.insight import request_log
 
 @dataclass(frozen=True)
 class Room:
-    """What a room adds to the core: its endpoints, and what it does at moments of the core (see `Services`)."""
+    """The additions of a room to the core: its endpoints, and what it does at moments of the core (see `Services`)."""
 
     name: str
     blueprints: Callable[[], Sequence[Blueprint]] = tuple

@@ -135,14 +135,14 @@ def _intervals(spans: list[Span], now: int, since: int) -> list[tuple[Connection
 
 
 class Reason(NamedTuple):
-    """What the owner should check first, and since when that is known, in milliseconds; None: nothing."""
+    """The first thing that the owner should check, and since when it is known, in milliseconds; None: nothing."""
 
     hint: ReasonHint | None
     at: int | None = None
 
 
 class Known(NamedTuple):
-    """What is known of a key. Instants in milliseconds.
+    """The known state of a key. Instants in milliseconds.
 
     `secret_at` is when the newest secret was made, and `retiring_until` when the one before ends or has ended.
     `rejection` is the newest rejected request of the key.

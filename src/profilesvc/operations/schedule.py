@@ -1,4 +1,4 @@
-"""What runs when: the periodic work of a process, with its intervals ("Background work" in docs/architecture.md).
+"""The periodic work of a process, with its intervals ("Background work" in docs/architecture.md).
 
 The modules of rooms are imported only if the service has rooms.
 """

@@ -105,10 +105,10 @@ class Services:
 
     def part(self, kind: type[Part]) -> Part:
         """Return what a module keeps in this process: the instance of its class, made when it is first needed."""
-        found = self._parts.get(kind)
-        if found is None:
-            found = self._parts[kind] = kind()
-        return cast(Part, found)
+        part = self._parts.get(kind)
+        if part is None:
+            part = self._parts[kind] = kind()
+        return cast(Part, part)
 
     def in_another_loop(self, storage: Storage) -> "Services":
         """Return services for the event loop of another thread, where nothing of this loop may be awaited."""

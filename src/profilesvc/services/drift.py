@@ -99,6 +99,6 @@ async def note_google(
 
 def _google_differences(profile: JsonObject, updated: JsonObject) -> list[JsonObject]:
     """Return the fields that the provider shows consumers with another value; those in review are the owner's own."""
-    shown, masks = updated.get("location") or {}, Masks.of(updated)
-    values = [(path, profiles.at(profile, path), profiles.at(shown, path)) for path in sorted(masks.theirs)]
+    location, masks = updated.get("location") or {}, Masks.of(updated)
+    values = [(path, profiles.at(profile, path), profiles.at(location, path)) for path in sorted(masks.theirs)]
     return [{"field": path, "source": ours, "provider": theirs} for path, ours, theirs in values if ours != theirs]

@@ -21,7 +21,7 @@ _SPACING_SECONDS = 0.2  # between starts of a job that is woken, because one run
 
 
 class Where(StrEnum):
-    """Which processes run a job: each of them, or one at a time, which holds the lease with the job's name."""
+    """The processes that run a job: each of them, or one at a time, which holds the lease with the job's name."""
 
     EVERY = "every process"
     ONE = "one process"

@@ -38,10 +38,10 @@ class Logins:
         return self._locks.setdefault(owner_id, asyncio.Lock())
 
     def get(self, slot: Slot) -> Provider | None:
-        found = self._providers.pop(slot, None)
-        if found is not None:
-            self._providers[slot] = found
-        return found
+        provider = self._providers.pop(slot, None)
+        if provider is not None:
+            self._providers[slot] = provider
+        return provider
 
     def put(self, slot: Slot, provider: Provider) -> None:
         while len(self._providers) >= self._size:

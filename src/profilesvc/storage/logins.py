@@ -77,7 +77,7 @@ async def names_of(session: Executor, owner_id: int, number: int) -> list[str]:
 
 
 class Contents(NamedTuple):
-    """What is stored of a location: its profile and the source of its sync, as JSON."""
+    """The stored data of a location: its profile and the source of its sync, as JSON."""
 
     name: str
     profile: str
@@ -94,12 +94,12 @@ async def contents(session: Executor, owner_id: int, number: int) -> list[Conten
 
 async def posts_of(session: Executor, owner_id: int, names: Sequence[str]) -> dict[str, list[str]]:
     """Return the stored posts of locations, newest first."""
-    found: dict[str, list[str]] = {}
+    documents: dict[str, list[str]] = {}
     is_of_locations = posts.c.owner_id == owner_id, posts.c.location_name.in_(names)
     query = select(posts.c.location_name, posts.c.document).where(*is_of_locations)
     for row in await session.execute(query.order_by(posts.c.created_at.desc(), posts.c.post_id)):
-        found.setdefault(row.location_name, []).append(row.document)
-    return found
+        documents.setdefault(row.location_name, []).append(row.document)
+    return documents
 
 
 async def forget(session: AsyncSession, owner_id: int, names: Sequence[str], now: int) -> None:
