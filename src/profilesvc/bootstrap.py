@@ -229,7 +229,7 @@ def _running(services: Services, rooms: "Sequence[Room]") -> AbstractAsyncContex
 
 def _with_hooks(services: Services, rooms: "Sequence[Room]") -> Services:
     """Return services that call the rooms at the moments of the core."""
-    finished = [room.finished for room in rooms if room.finished is not None]
+    finished = [room.finished(services) for room in rooms if room.finished is not None]
     deleted = [room.post_deleted for room in rooms if room.post_deleted is not None]
     counted = [room.counted for room in rooms if room.counted is not None]
     return replace(services, finished=finished, post_deleted=deleted, counted=counted)

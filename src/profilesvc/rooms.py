@@ -22,7 +22,7 @@ class Room:
 
     name: str
     blueprints: Callable[[], Sequence[Blueprint]] = tuple
-    finished: Callable[[Services, Finished], None] | None = None
+    finished: Callable[[Services], Callable[[Finished], None]] | None = None
     post_deleted: Callable[[Services, AsyncSession, int, str], Awaitable[None]] | None = None
     counted: Callable[[Services], Awaitable[dict[str, dict[str, int]]]] | None = None
 
@@ -65,7 +65,7 @@ def _dashboard() -> Sequence[Blueprint]:
 
 
 ROOMS = (
-    Room("insight", _insight, finished=request_log.note),
+    Room("insight", _insight, finished=request_log.noting),
     Room("notify", _notify, counted=webhooks.figures),
     Room("drafts", post_deleted=photos.release),
     Room("reviews", _reviews),

@@ -56,12 +56,12 @@ class RequestInfo:
 
 
 class Finished(NamedTuple):
-    """A request of a key with its response. `method` is `other` if it is not a usual one.
+    """A request with its response. `key` is None if it is not one of a key; an unusual `method` is `other`.
 
     `at` is when it arrived, and `lasted` how long the response took, by the service's clock, in milliseconds.
     """
 
-    key: tuple[int, int | str]
+    key: tuple[int, int | str] | None
     request: RequestInfo
     method: str
     status: int

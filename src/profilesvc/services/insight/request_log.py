@@ -8,6 +8,7 @@ that no request waits for a statement. What a killed process had not written is 
 import asyncio
 import re
 from collections import Counter
+from collections.abc import Callable
 from hashlib import blake2b
 from itertools import islice
 
@@ -52,7 +53,9 @@ class RequestLog:
         """Count the finished requests, and make the rows of those that are logged."""
         finished, self.finished = self.finished, []
         for each in finished:
-            day = each.key, each.at - each.at % DAY
+            if (key := each.key) is None:
+                continue
+            day = key, each.at - each.at % DAY
             counts = self._days.get(day)
             if counts is None:
                 if len(self._days) >= MOST_DAYS:
@@ -61,11 +64,11 @@ class RequestLog:
             counts[0] += 1
             if each.status >= 400:
                 counts[1 if each.status < 500 else 2] += 1
-            if self._is_logged(services, each) and len(self._rows) < MOST_ROWS:
+            if self._is_logged(services, key, each) and len(self._rows) < MOST_ROWS:
                 self._number += 1
-                self._rows.append((each.key, _row(each, self._number)))
+                self._rows.append((key, _row(key, each, self._number)))
 
-    def _is_logged(self, services: Services, each: Finished) -> bool:
+    def _is_logged(self, services: Services, key: Key, each: Finished) -> bool:
         settings = services.settings
         failed = each.status >= 400 or each.request.rejected is not None
         if each.at // HOUR != self._hour:
@@ -76,7 +79,7 @@ class RequestLog:
             interval = settings.effective_success_interval
             if not interval or self._successes % interval:
                 return False
-        slot = each.key, failed
+        slot = key, failed
         if slot not in self._logged and len(self._logged) >= MOST_KEYS:
             return False
         most = settings.request_log.errors_per_hour if failed else SUCCESSES_PER_HOUR
@@ -107,12 +110,17 @@ class RequestLog:
         self._rows = (rows + self._rows)[:MOST_ROWS]
 
 
-def note(services: Services, finished: Finished) -> None:
-    """Add a finished request of a key."""
+def noting(services: Services) -> Callable[[Finished], None]:
+    """Return the function that adds a finished request, if it is one of a key."""
     log = services.part(RequestLog)
-    log.finished.append(finished)
-    if len(log.finished) >= MOST_FINISHED:
-        log.collect(services)
+
+    def note(finished: Finished) -> None:
+        if finished.key is not None:
+            log.finished.append(finished)
+        if len(log.finished) >= MOST_FINISHED:
+            log.collect(services)
+
+    return note
 
 
 async def write(services: Services) -> None:
@@ -141,13 +149,13 @@ async def _numbers(services: Services, identities: set[Key]) -> dict[Key, int]:
     return numbers
 
 
-def _row(each: Finished, number: int) -> LoggedRow:
+def _row(key: Key, each: Finished, number: int) -> LoggedRow:
     """Return the row of a request. It has nothing that the caller wrote, except a request id that is too short for a
     secret, and the name of a documented field.
     """
     request, request_id, details = each.request, each.request.request_id or "", each.request.details or {}
     return LoggedRow(
-        owner_id=each.key[0],
+        owner_id=key[0],
         key_id=0,
         at=each.at,
         id=f"{number % 16**6:06x}{blake2b(request_id.encode(), digest_size=8).hexdigest()}",
