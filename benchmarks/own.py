@@ -20,7 +20,7 @@ from quart import Quart
 from benchmarks import load
 from benchmarks.database import Postgres
 from benchmarks.measure import Figures, in_turn, once
-from benchmarks.servers import ROOT, Server
+from benchmarks.servers import ROOT, SERVE, Server
 from benchmarks.work import LOCATION, Access, Request, check, request_of
 from benchmarks.world import OWNER_ID, peer_environment, prepare_peers, prepare_service, service_environment
 from profilesvc.bootstrap import create_app
@@ -29,7 +29,6 @@ from profilesvc.settings import load as load_settings
 from profilesvc.storage import locations, sync
 from profilesvc.storage.sync import SyncRow
 
-SERVE = ["-m", "profilesvc", "serve", "--port", "{port}"]
 BUSY = ["-m", "uvicorn", "--port", "{port}", "--log-level", "warning", "--no-access-log", "benchmarks.peers.busy:app"]
 CONTROL = ["-m", "uvicorn", *BUSY[2:-1], "benchmarks.peers.litestar_msgspec:app"]
 WORKS = ("list", "status", "heartbeat")
