@@ -1,4 +1,4 @@
-"""The upper anchors: servers written by hand on the tables of the service, and the proof that they do its work.
+"""The upper anchors: servers written by hand on the tables of the service, and the proof that they do its work (D-139).
 
 They run on PostgreSQL, each on a database of its own that is filled like the service's. `python -m benchmarks.anchors`
 compares them with the service and measures nothing.
