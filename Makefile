@@ -12,7 +12,7 @@ RUNTIME := .venv/.runtime-$(PYTHON_VERSION)
 DEV := .venv/.dev-$(PYTHON_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help install run port test check quick lint types pytest thorough notebooks notebooks-update lab smoke fuzz deployed mutants bench wrk soak browser chromium nginx promtool promtool-installed wordpress plugin failover failover-programs image image-tools clients package package-tools audit docs fmt openapi messages reference clean
+.PHONY: help install run port test check quick lint types pytest thorough notebooks notebooks-update lab smoke fuzz deployed mutants bench wrk golang soak browser chromium nginx promtool promtool-installed wordpress plugin failover failover-programs image image-tools clients package package-tools audit docs fmt openapi messages reference clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -95,7 +95,7 @@ deployed: $(DEV) ## run the API tests against WORKERS=4 processes on PostgreSQL 
 mutants: $(DEV) ## change the code that guards tenants, one place at a time, and check that a test fails
 	$(BIN)/python tests/mutation/mutants.py
 
-bench: $(DEV) wrk ## measure the service next to its peers, and write docs/performance.md; BENCH=--short runs each once
+bench: $(DEV) wrk $(if $(findstring --short,$(BENCH)),,golang) ## measure the service next to its peers, and write docs/performance.md; BENCH=--short runs each once
 	@$(PIP) --group bench
 	$(BIN)/python -m benchmarks $(BENCH)
 
@@ -103,6 +103,12 @@ bench: $(DEV) wrk ## measure the service next to its peers, and write docs/perfo
 wrk:
 	@command -v wrk >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends wrk; } || \
 		echo "wrk cannot be installed here: the load is made by Python" >&2
+
+# Go and its driver are installed by apt if possible; otherwise the anchor in Go is skipped.
+golang:
+	@test -d /usr/share/gocode/src/github.com/jackc/pgx/v4 && command -v go >/dev/null || \
+		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends golang-go golang-github-jackc-pgx-v4-dev; } || \
+		echo "Go cannot be installed here: its anchor is skipped" >&2
 
 soak: $(DEV) ## apply mixed load for MINUTES=60 on DATABASE=sqlite, and check that memory does not grow
 	@$(PIP) --group bench

@@ -22,8 +22,7 @@ from sqlalchemy import URL, make_url
 
 from benchmarks import load
 from benchmarks.measure import Figures, in_turn, once
-from benchmarks.own import SERVE
-from benchmarks.servers import Server
+from benchmarks.servers import SERVE, Server
 from benchmarks.work import TITLES, WORKS, Access, Request, check, request_of
 from benchmarks.world import OWNER_ID, prepare_service, service_environment
 from profilesvc.database import migrate, time_limits

@@ -14,8 +14,7 @@ from sqlalchemy import select
 from benchmarks import generate
 from benchmarks.generate import Amounts
 from benchmarks.measure import Figures, in_turn, once
-from benchmarks.own import SERVE
-from benchmarks.servers import Server
+from benchmarks.servers import SERVE, Server
 from benchmarks.work import Request, check, request_of
 from benchmarks.world import prepare_service, service_environment
 from profilesvc.bootstrap import Runtime, open_services

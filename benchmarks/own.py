@@ -17,10 +17,10 @@ from typing import Any
 
 from quart import Quart
 
-from benchmarks import load
+from benchmarks import load, shares
 from benchmarks.database import Postgres
 from benchmarks.measure import Figures, in_turn, once
-from benchmarks.servers import ROOT, Server
+from benchmarks.servers import ROOT, SERVE, Server
 from benchmarks.work import LOCATION, Access, Request, check, request_of
 from benchmarks.world import OWNER_ID, peer_environment, prepare_peers, prepare_service, service_environment
 from profilesvc.bootstrap import create_app
@@ -29,7 +29,6 @@ from profilesvc.settings import load as load_settings
 from profilesvc.storage import locations, sync
 from profilesvc.storage.sync import SyncRow
 
-SERVE = ["-m", "profilesvc", "serve", "--port", "{port}"]
 BUSY = ["-m", "uvicorn", "--port", "{port}", "--log-level", "warning", "--no-access-log", "benchmarks.peers.busy:app"]
 CONTROL = ["-m", "uvicorn", *BUSY[2:-1], "benchmarks.peers.litestar_msgspec:app"]
 WORKS = ("list", "status", "heartbeat")
@@ -55,6 +54,7 @@ def measure(rounds: int, seconds: float, cores: tuple[int | None, int | None]) -
         access = asyncio.run(prepare_service(environment))
         return {
             "sync": asyncio.run(_sync(access)),
+            "shares": asyncio.run(_shares(access)),
             "overload": _overload(environment, access, rounds, seconds, cores, folder),
             "first": _first(environment, rounds, cores[0], folder),
             "processes": _processes(folder, rounds, seconds, cores),
@@ -83,6 +83,13 @@ async def _sync(access: Access) -> dict[str, float]:
             "the writes of profile and history": lambda: _write(services, body()),
         }
         return {name: await _cost(work) for name, work in parts.items()}
+
+
+async def _shares(access: Access) -> dict[str, dict[str, float]]:
+    """Return the share of each part of the service in the CPU of a request, by task."""
+    app = create_app(load_settings())
+    async with app.test_app():
+        return {work: await shares.of_requests(partial(_send, app, request_of(work, access))) for work in WORKS}
 
 
 async def _cost(work: Callable[[], Awaitable[Any]]) -> float:

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks import load
+from benchmarks import anchors, load
 from benchmarks.work import TITLES
 
 NAMES = {
@@ -17,6 +17,8 @@ NAMES = {
     "fastapi": "FastAPI + SQLModel, template style (`def`)",
     "litestar": "Litestar + SQLAlchemy + msgspec",
     "quart": "Quart + quart-schema + SQLModel, idiomatic",
+    "starlette": "anchor: Starlette + asyncpg + msgspec, by hand",
+    "go": "anchor: Go, net/http + pgx, by hand",
     "signing": "limit: two RSA-2048 signatures, nothing else",
 }
 DATABASES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
@@ -31,7 +33,35 @@ TARGETS = (
     ("status", "postgresql", "fastapi", 6.0),
 )
 GRANT_TARGET = 0.85
-_PACKAGES = ("quart", "uvicorn", "sqlmodel", "sqlalchemy", "asyncpg", "fastapi", "litestar", "msgspec", "quart-schema")
+_PACKAGES = (
+    "quart",
+    "uvicorn",
+    "sqlmodel",
+    "sqlalchemy",
+    "asyncpg",
+    "fastapi",
+    "litestar",
+    "msgspec",
+    "starlette",
+    "quart-schema",
+)
+_ANCHORS = """## Distance to the limit
+
+Two servers are written by hand for these four requests, as an upper limit without a target
+(`benchmarks/peers/anchor/`). They run on the tables of the service, with the same statements in both. Like the service,
+they verify RS256 and cache verified tokens, read revocation, key and owner in the statement of each request, commit
+heartbeats in groups, and store the last use of a key and the counts of requests and grants. Before a run, the responses
+to valid and to rejected requests and the stored rows are compared with those of the service. `×` is how many times as
+much CPU the service needs."""
+_WHY = """The difference is what the anchors leave out. They have no limits of their own for heads, bodies and slow
+readers, no rate limits, no security headers, no metrics, no log of requests and no traces. Their errors have no code,
+no field and no request id, and unknown fields and repeated parameters are not checked. They do not read a stale list
+again from the provider, and they know three of the eight reasons of a status. Each request has code of its own. In the
+service, routing, validation, the OpenAPI document and the clients follow from one declaration, and Quart makes objects
+for each request and response. Go does the same work in compiled code, but its own RSA takes longer than OpenSSL's. In a
+grant, the service and both anchors sign the access token by RSA and the refresh token by HMAC; the peers sign both by
+RSA."""
+_SHARES = "A profile in process on SQLite, without the server's HTTP, shows where the service spends its CPU:"
 _HEAD = """# Performance
 
 Written by `make bench`; do not edit. The page compares the service with its peers in one run. The peers
@@ -49,7 +79,7 @@ unlike requests/s. `×` is how many times less CPU, or more requests/s, the serv
 
 def tables(results: dict[str, Any]) -> str:
     """Return all tables in Markdown."""
-    parts = [_ratios(results), _limits(results)]
+    parts = [_ratios(results), _limits(results), *distances(results)]
     if "own" in results:
         parts.append(_own(results["own"], results["large"]))
     for database, works in results["databases"].items():
@@ -90,6 +120,30 @@ def _limits(results: dict[str, Any]) -> str:
                 over = figures["service"]["cpu"] - bare["cpu"] - figures.get("signing", {"cpu": 0})["cpu"]
                 lines.append(f"- {TITLES[work]}, {DATABASES[database]}: {over:.0f} µs above its limit")
     return "\n".join(lines)
+
+
+def distances(results: dict[str, Any]) -> list[str]:
+    """Return the section on the anchors, if they were measured."""
+    works = results["databases"].get("postgresql", {})
+    measured = [name for name in anchors.NAMES if any(name in figures for figures in works.values())]
+    if not measured or not all("service" in figures for figures in works.values()):
+        return []
+    head = " | ".join(f"{NAMES[name]}, µs | ×" for name in measured)
+    lines = [_ANCHORS, "", f"| Task, PostgreSQL | service, µs | {head} |", "|---|---|" + "---|---|" * len(measured)]
+    for work, figures in works.items():
+        cells = [f"{figures[name]['cpu']:,.0f} | {1 / figures[name]['times_cpu']:.1f}" for name in measured]
+        lines.append(f"| {TITLES[work]} | {figures['service']['cpu']:,.0f} | {' | '.join(cells)} |")
+    return ["\n".join(lines), _WHY, *_shares(results.get("own", {}).get("shares"))]
+
+
+def _shares(shares: dict[str, dict[str, float]] | None) -> list[str]:
+    """Return the table of what the service spends its CPU on."""
+    if not shares:
+        return []
+    lines = [_SHARES, "", f"| Part | {' | '.join(TITLES[work] for work in shares)} |", "|---|" + "---|" * len(shares)]
+    for part in next(iter(shares.values())):
+        lines.append(f"| {part} | {' | '.join(f'{of_work.get(part, 0):.0%}' for of_work in shares.values())} |")
+    return ["\n".join(lines)]
 
 
 _CONTROL = "connection status read of Litestar + SQLAlchemy + msgspec, in the same minutes"

@@ -14,6 +14,7 @@ import psutil
 from benchmarks.load import pin
 
 ROOT = Path(__file__).parents[1]
+SERVE = ["-m", "profilesvc", "serve", "--port", "{port}"]
 
 
 def free_port() -> int:
@@ -24,16 +25,26 @@ def free_port() -> int:
 
 
 class Server:
-    """A server that runs until `stop()`. `took` is the time in seconds until it accepted a connection."""
+    """A server that runs until `stop()`. `took` is the time in seconds until it accepted a connection.
 
-    def __init__(self, command: list[str], environment: dict[str, str], core: int | None, folder: Path) -> None:
+    `command` is what follows the program, which is Python by default.
+    """
+
+    def __init__(
+        self,
+        command: list[str],
+        environment: dict[str, str],
+        core: int | None,
+        folder: Path,
+        program: str = sys.executable,
+    ) -> None:
         self.port = free_port()
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PROFILESVC_")}
         paths = [str(ROOT), str(ROOT / "src"), *filter(None, [inherited.get("PYTHONPATH")])]
         self._log = (folder / f"server-{self.port}.log").open("w+")
         started = time.perf_counter()
         self._process = subprocess.Popen(
-            [sys.executable, *(part.replace("{port}", str(self.port)) for part in command)],
+            [program, *(part.replace("{port}", str(self.port)) for part in command)],
             env={**inherited, "PYTHONPATH": os.pathsep.join(paths), **environment},
             stdout=self._log,
             stderr=subprocess.STDOUT,

@@ -17,9 +17,10 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks import servers
-from benchmarks.__main__ import SERVE, cores
+from benchmarks.__main__ import cores
 from benchmarks.database import Postgres
 from benchmarks.measure import Figures, once
+from benchmarks.servers import SERVE
 from benchmarks.work import WORKS, Access, check, request_of
 
 # Executed by the code of a commit: prepare the database, and print the settings and the credentials.

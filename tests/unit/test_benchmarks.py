@@ -34,3 +34,15 @@ def test_a_peer_that_never_responds_has_no_ratio() -> None:
 
 def test_a_service_that_responds_is_never_silent() -> None:
     assert measured(FAST)["service"]["silent"] == 0
+
+
+def test_the_distance_to_the_anchors_is_a_ratio_of_the_same_rounds() -> None:
+    quick = FAST | {"cpu": 4.0}
+    figures = in_turn({"service": lambda: dict(FAST), "go": lambda: dict(quick)}, rounds=1)
+    tables = page.tables({"bare ASGI": FAST, "databases": {"postgresql": {"list": figures}}})
+    assert "| authenticated list of 50 posts | 10 | 4 | 2.5 |" in tables
+    shares = {"list": {"Quart and Werkzeug": 0.26}, "status": {"Quart and Werkzeug": 0.271}}
+    assert page.distances({"databases": {"postgresql": {"list": figures}}, "own": {"shares": shares}})[-1].endswith(
+        "| Quart and Werkzeug | 26% | 27% |"
+    )
+    assert "Distance to the limit" not in page.tables({"bare ASGI": FAST, "databases": {"sqlite": {"list": figures}}})
