@@ -24,6 +24,7 @@ from profilesvc.domain.rates import Window
 from profilesvc.limits.settings import LimitSettings
 from profilesvc.settings import PREFIX, Settings
 from profilesvc.settings.secret_files import is_secret
+from support.core_page import BLOCKS
 from support.repository import DOCS, ROOT
 
 _TABLE = re.compile(r"(?<=^<!-- table: )([\w-]+)( -->\n).*?(?=^<!-- end -->$)", re.MULTILINE | re.DOTALL)
@@ -222,6 +223,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "plugin-files": plugin_files_table,
     "settings": settings_table,
     "test-errors": recipes_table,
+    **BLOCKS,
     **{f"settings-{group}": lambda group=group: settings_table(group) for group in _groups()},  # type: ignore[misc]
 }
 

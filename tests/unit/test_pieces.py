@@ -3,7 +3,6 @@
 import asyncio
 from typing import Any
 
-import pytest
 import uvicorn
 
 from profilesvc.server.protocol import Protocol, State
@@ -25,9 +24,6 @@ class Transport:
     def write(self, data: bytes) -> None:
         assert not self.is_closed
         self.writes.append(data)
-
-    def writelines(self, pieces: tuple[bytes, ...]) -> None:
-        self.write(b"".join(pieces))
 
     def get_extra_info(self, _name: str) -> None:
         return None
@@ -76,50 +72,6 @@ def pieces(headers: list[tuple[bytes, bytes]], *bodies: bytes) -> Any:
             await send({**BODY, "body": body, "more_body": number < len(bodies)})
 
     return app
-
-
-async def test_later_parts_are_written_at_once() -> None:
-    transport = await answered(pieces([], b"bread", b"", b"butter"), GET)
-    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
-    assert transport.writes == [head + b"5\r\nbread\r\n", b"", b"6\r\nbutter\r\n0\r\n\r\n"]
-
-
-@pytest.mark.parametrize(
-    ("request_line", "status", "headers", "body"),
-    [(b"HEAD", 200, LENGTH, b"bread"), (b"HEAD", 200, LENGTH, b""), (b"GET", 204, [], b""), (b"GET", 304, [], b"")],
-)
-async def test_a_response_without_a_body_is_sent(
-    request_line: bytes, status: int, headers: list[tuple[bytes, bytes]], body: bytes
-) -> None:
-    async def app(_scope: Any, _receive: Any, send: Any) -> None:
-        await send({**START, "status": status, "headers": headers})
-        await send({**BODY, "body": body})
-
-    transport = await answered(app, GET.replace(b"GET", request_line))
-    said = b"".join(transport.writes)
-    assert said.startswith(b"HTTP/1.1 %d " % status)
-    assert said.endswith(b"\r\n\r\n")
-
-
-async def test_100_continue_is_sent_before_the_response() -> None:
-    async def app(_scope: Any, receive: Any, send: Any) -> None:
-        await receive()
-        await send({**START, "headers": LENGTH})
-        await send(BODY)
-
-    asked = b"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n"
-    transport: Any = Transport()
-    state = State()
-    protocol = Protocol(uvicorn.Config(app, log_config=None, date_header=False), state, {})
-    protocol.connection_made(transport)
-    protocol.data_received(asked)
-    for _ in range(5):
-        await asyncio.sleep(0)
-    assert transport.writes == [b"HTTP/1.1 100 Continue\r\n\r\n"]
-    protocol.data_received(b"x")
-    await ended(state)
-    protocol.connection_lost(None)
-    assert b"".join(transport.writes[1:]) == b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nbread"
 
 
 async def test_the_head_of_an_interrupted_response_is_sent() -> None:

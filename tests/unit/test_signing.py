@@ -1,6 +1,5 @@
 """Tokens: what is issued and what is refused."""
 
-import asyncio
 import base64
 import hashlib
 import hmac
@@ -267,25 +266,3 @@ class TestRing:
         assert not signer.keyring.is_complete
         with pytest.raises(ServiceError):
             signer.issue(typ, CLAIMS, NOW, 60)
-
-
-class TestTurns:
-    async def test_simultaneous_tokens_are_the_same_as_single_ones(self, signer: Signer, key: RsaKey) -> None:
-        claims = [{**CLAIMS, "jti": f"{number:022}"} for number in range(5)]
-        together = (signer.issue_in_turn("at+jwt", each, NOW, 60, key.kid) for each in claims)
-        assert await asyncio.gather(*together) == [signer.issue("at+jwt", each, NOW, 60, key.kid) for each in claims]
-
-    async def test_simultaneous_signatures_follow_each_other(
-        self, signer: Signer, key: RsaKey, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """The work of the requests comes before the first signature or after the last one, not between two."""
-        order = list[str]()
-        monkeypatch.setattr(signer, "issue", lambda *_arguments: order.append("sign"))
-
-        async def request() -> None:
-            order.append("before")
-            await signer.issue_in_turn("at+jwt", CLAIMS, NOW, 60, key.kid)
-            order.append("after")
-
-        await asyncio.gather(*(request() for _ in range(3)))
-        assert order == ["before"] * 3 + ["sign"] * 3 + ["after"] * 3

@@ -22,7 +22,7 @@ def provider() -> None:
 
 @app.command()
 def quota(as_json: AsJson = False) -> None:
-    """Show the budget of each API, the requests of the last minute, and the owners that wait."""
+    """Show the requests per minute of each API, and those of the last minute."""
     from profilesvc.operations import provider_quota
 
     rows, is_shared = run(provider_quota.standing, provider=True)

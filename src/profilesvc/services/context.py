@@ -125,7 +125,7 @@ class Services:
 
     def sampled(self, in_flight: Callable[[], int]) -> AbstractAsyncContextManager[None]:
         """Open a block in which the metrics show how busy this process is."""
-        return self.metrics.sampling(lambda: Load(in_flight(), self.storage.pools(), self.provider.load()))
+        return self.metrics.sampling(lambda: Load(in_flight(), self.storage.pools()))
 
     def rejected_by_database(self, error: ServiceError) -> bool:
         """Return whether the database rejected a request, and count it for the log."""

@@ -200,7 +200,7 @@ async def refresh_verification(services: Services, location: AllowedLocation) ->
     Raises:
         ServiceError: RATE_LIMITED, PROVIDER_API_ERROR.
     """
-    await services.limiter.verification(location.name)
+    await services.limiter.count("verifications-per-location", location.name)
     with raising_provider_failure():
         remote = await provider_at(services, location)
         current = await remote.verification(location.name)

@@ -52,10 +52,10 @@ class Pair:
     def permissions(self) -> list[PermissionName]:
         return list(self.claims["permissions"])
 
-    async def access_token(self, services: Services) -> str:
+    def access_token(self, services: Services) -> str:
         """Return the access token, signed."""
         claims = {**self.claims, "jti": self.access_jti}
-        return await services.signer.issue_in_turn("at+jwt", claims, self.now, self.access_ttl, self.access_kid)
+        return services.signer.issue("at+jwt", claims, self.now, self.access_ttl, self.access_kid)
 
     def refresh_token(self, services: Services) -> str:
         """Return the refresh token, signed."""

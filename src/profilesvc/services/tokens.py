@@ -75,7 +75,7 @@ async def access_token(services: Services, body: ClientCredentialsGrant) -> Acce
     return AccessToken(
         scope="service",
         plan=key.plan,
-        access_token=await pair.access_token(services),
+        access_token=pair.access_token(services),
         expires_in=pair.access_ttl,
         permissions=pair.permissions,
     )
@@ -136,7 +136,7 @@ async def _token(services: Services, key: KeyState, pair: rotation.Pair) -> Toke
     return Token(
         scope="service",
         plan=key.plan,
-        access_token=await pair.access_token(services),
+        access_token=pair.access_token(services),
         expires_in=pair.access_ttl,
         permissions=pair.permissions,
         refresh_token=pair.refresh_token(services),

@@ -47,7 +47,7 @@ async def resend(services: Services, caller: Caller, webhook_id: str, delivery_i
 
 async def _queue(services: Services, caller: Caller, number: int, delivery: int | None) -> DeliveryEntry:
     owner_id, event_id = caller.owner_id, None
-    await services.limiter.call(owner_id)
+    await services.limiter.count("calls-per-user", owner_id)
     async with services.storage.write() as session:
         await _enabled(session, caller, number)
         if delivery is not None:
@@ -75,7 +75,7 @@ async def recover(services: Services, caller: Caller, webhook_id: str, body: Web
     if since > now:
         raise invalid("body", "since", "must not be in the future")
     since = max(since, now - events.RETENTION)
-    await services.limiter.call(caller.owner_id)
+    await services.limiter.count("calls-per-user", caller.owner_id)
     async with services.storage.read() as session:
         channel = await _enabled(session, caller, number, locked=False)
         missed = await deliveries.missed(session, channel, since, MOST_RECOVERED)

@@ -14,13 +14,14 @@ import httpx
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.lab.embedded import Embedded
-from profilesvc.lab.examples import alerts, logins, updates, webhooks
-from profilesvc.lab.examples.recorder import Examples, never_sent
 from profilesvc.lab.lab import Lab
 from profilesvc.settings import LabSettings
+from support.examples import alerts, logins, updates, webhooks
+from support.examples.recorder import Examples, never_sent
+from support.repository import ROOT
 
-RECORDED = Path(__file__).parents[2] / "api" / "openapi" / "examples.json"
-PLANS = Path(__file__).parents[2] / "plans.toml"
+RECORDED = ROOT / "src" / "profilesvc" / "api" / "openapi" / "examples.json"
+PLANS = ROOT / "src" / "profilesvc" / "plans.toml"
 WITHOUT_SYNC = """
 [listing]
 display_name = "Listing"
@@ -36,7 +37,7 @@ IN_FLIGHT = 3  # requests at the same time; `_waiting` and `_slow` send as many
 FORM = "application/x-www-form-urlencoded"
 LOCATION = "locations/111"
 HERE: JsonObject = {"locationId": LOCATION}
-ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token"  # noqa: S105  a type
+ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token"
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 PAIR = ("client_id", "client_secret")
 
