@@ -163,8 +163,8 @@ def iter_key_requests(
             return None
         return iter_key_requests(client_id, errors_only=errors_only, limit=limit, before=page.next_before)
 
-    found = key_requests(client_id, errors_only=errors_only, limit=limit, before=before)
-    return Pages(found, lambda page: page.requests, rest)
+    first = key_requests(client_id, errors_only=errors_only, limit=limit, before=before)
+    return Pages(first, lambda page: page.requests, rest)
 
 
 def list_events(

@@ -61,15 +61,15 @@ async def update_attributes(location: str) -> JsonObject:
         raise bad_request("name", "Must be the name in the path")
     async with emulator().store.write() as session:
         row = await find_location(session, location)
-        available, sent = _available_for(row), {item.get("name"): item for item in body.get("attributes", [])}
+        available, values = _available_for(row), {item.get("name"): item for item in body.get("attributes", [])}
         for name in mask:
-            _check(name, sent.get(name), available)
+            _check(name, values.get(name), available)
         await count_edit(row.name)
-        kept = {item["name"]: item for item in json.loads(row.attributes) if item["name"] not in mask}
+        stored = {item["name"]: item for item in json.loads(row.attributes) if item["name"] not in mask}
         for name in mask:
-            if name in sent and not available[name].get("deprecated"):
-                kept[name] = {**sent[name], "valueType": available[name]["valueType"]}
-        row.attributes = dump(sorted(kept.values(), key=lambda attribute: attribute["name"]))
+            if name in values and not available[name].get("deprecated"):
+                stored[name] = {**values[name], "valueType": available[name]["valueType"]}
+        row.attributes = dump(sorted(stored.values(), key=lambda attribute: attribute["name"]))
         session.add(row)
     return _rendered(row)
 

@@ -21,13 +21,15 @@ def blueprint(emulator_of: Callable[[], Quart]) -> Blueprint:
     async def consent() -> Response:
         """Pass the request on."""
         transport = httpx.ASGITransport(app=cast(Any, emulator_of()))
-        sent = {"Content-Type": request.headers.get("Content-Type", "")}
+        request_headers = {"Content-Type": request.headers.get("Content-Type", "")}
         query = request.query_string
         async with httpx.AsyncClient(transport=transport, base_url="http://emulator") as client:
             body = await request.get_data()
             if len(body) > _LARGEST:
                 return Response(status=413)
-            received = await client.request(request.method, f"{AUTHORIZE}?{query.decode()}", content=body, headers=sent)
+            received = await client.request(
+                request.method, f"{AUTHORIZE}?{query.decode()}", content=body, headers=request_headers
+            )
         headers = {name: received.headers[name] for name in _PASSED if name in received.headers}
         return Response(received.content, received.status_code, headers)
 

@@ -99,7 +99,7 @@ def _asked() -> _Asked | str:
     )
 
 
-async def _shown(status: int = 200, **values: object) -> ResponseReturnValue:
+async def _consent_page(status: int = 200, **values: object) -> ResponseReturnValue:
     """Return the page. Its form leads to the client's address, which can be any."""
     headers = {
         "Content-Type": "text/html; charset=UTF-8",
@@ -115,11 +115,11 @@ async def choose() -> ResponseReturnValue:
     """Show who may sign in, and what the client asks for."""
     asked = _asked()
     if isinstance(asked, str):
-        return await _shown(400, problem=asked)
+        return await _consent_page(400, problem=asked)
     async with emulator().store.read() as session:
         logins = (await session.exec(select(EmulatorLoginRow).order_by(col(EmulatorLoginRow.email)))).all()
     hint = request.args.get("login_hint", "")
-    return await _shown(logins=logins, client=asked.client_id, scopes=asked.scopes, hint=hint)
+    return await _consent_page(logins=logins, client=asked.client_id, scopes=asked.scopes, hint=hint)
 
 
 @consent.post(AUTHORIZE)
@@ -127,14 +127,14 @@ async def decide() -> ResponseReturnValue:
     """Redirect back with a code, or with `access_denied`."""
     asked, form = _asked(), await request.form
     if isinstance(asked, str):
-        return await _shown(400, problem=asked)
+        return await _consent_page(400, problem=asked)
     granted = [scope for scope in asked.scopes if scope in form.getlist("granted")]
     if form.get("decision") != "allow" or not granted:
         return _back(asked, error="access_denied")
     code = "4/" + emulator().entropy.token_bytes(32).hex()
     async with emulator().store.write() as session:
         if await session.get(EmulatorLoginRow, form.get("subject", "")) is None:
-            return await _shown(400, problem="Error 400: there is no such account")
+            return await _consent_page(400, problem="Error 400: there is no such account")
         await session.merge(
             EmulatorGrantRow(
                 digest=digest_of(code),

@@ -80,7 +80,7 @@ class Limit(NamedTuple):
 
     metric: str
     name: str
-    shown: str
+    label: str
     quota: str
     unit: str
 
@@ -104,7 +104,7 @@ def quota_exceeded(service: str, limit: Limit, value: int) -> ApiError:
         "consumer": "projects/1",
     }
     message = (
-        f"Quota exceeded for quota metric '{limit.name}' and limit '{limit.shown}' of service '{service}'"
+        f"Quota exceeded for quota metric '{limit.name}' and limit '{limit.label}' of service '{service}'"
         " for consumer 'project_number:1'."
     )
     return ApiError(429, message, error_info("RATE_LIMIT_EXCEEDED", metadata=metadata))

@@ -117,9 +117,9 @@ async def get_google_updated(location: str) -> JsonObject:
         row.blocked = dump({name: reason for name, reason in json.loads(row.blocked).items() if reason != "STALE_DATA"})
         session.add(row)
     pending, updated = _pending(row), json.loads(row.google_updated)
-    shown = {name: edit["shown"] for name, edit in pending.items()}
-    seen = pruned(trimmed({**json.loads(row.document), **shown, **updated}, mask))
-    masks = {"diffMask": ",".join(sorted({*shown, *updated})), "pendingMask": ",".join(sorted(pending))}
+    earlier = {name: edit["shown"] for name, edit in pending.items()}
+    seen = pruned(trimmed({**json.loads(row.document), **earlier, **updated}, mask))
+    masks = {"diffMask": ",".join(sorted({*earlier, *updated})), "pendingMask": ",".join(sorted(pending))}
     response: JsonObject = pruned({"location": seen, **masks})
     return response
 

@@ -66,14 +66,14 @@ def _in_order(items: list[Any]) -> list[Any]:
 
 def _week(periods: list[JsonObject]) -> list[JsonObject]:
     """Return TimePeriods by day and time, with 00:00 of the next day for 24:00, except for the end of a whole week."""
-    found = []
+    result = []
     for period in periods:
         if period.get("closeTime") == _MIDNIGHT and period.get("closeDay") in DAYS:
             following = DAYS[(DAYS.index(period["closeDay"]) + 1) % len(DAYS)]
             is_whole_week = period.get("openDay") == following and not any((period.get("openTime") or {}).values())
             period = period if is_whole_week else {**period, "closeDay": following, "closeTime": {}}
-        found.append(period)
-    return sorted(found, key=_opens)
+        result.append(period)
+    return sorted(result, key=_opens)
 
 
 def _opens(period: JsonObject) -> tuple[int, int, int]:
@@ -83,13 +83,13 @@ def _opens(period: JsonObject) -> tuple[int, int, int]:
 
 def _dates(periods: list[JsonObject]) -> list[JsonObject]:
     """Return SpecialHourPeriods in reverse order, with 00:00 of the next date for 24:00."""
-    found = []
+    result = []
     for period in reversed(periods):
         if period.get("closeTime") == _MIDNIGHT and not period.get("closed"):
             end = _following(period.get("endDate") or period.get("startDate") or {})
             period = {**period, "endDate": end, "closeTime": {}} if end else period
-        found.append(period)
-    return found
+        result.append(period)
+    return result
 
 
 def _following(day: JsonObject) -> JsonObject | None:

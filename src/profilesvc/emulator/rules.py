@@ -82,8 +82,8 @@ def check_location(before: JsonObject, after: JsonObject, mask: list[Path], *, s
 
 def _check_documented(after: JsonObject, mask: list[Path]) -> None:
     """Apply the rules of the documentation, which the service applies too, to the fields that an update changes."""
-    found = [*location_rules.violations(after, day_of(now())), *location_rules.incomplete(after)]
-    for path, fault in found:
+    faults = [*location_rules.violations(after, day_of(now())), *location_rules.incomplete(after)]
+    for path, fault in faults:
         names = tuple(name for name in path.split(".") if not name.isdecimal())
         if not any(names[: len(masked)] == masked for masked in mask):
             continue

@@ -14,8 +14,8 @@ _SCOPES = ["openid", "email", SCOPE]
 def consent(browser: httpx.Client, url: str, email: str, scopes: list[str] | None = None) -> str:
     """Choose an account on the consent page and allow these scopes. Return the address that the page redirects to."""
     page = _path(url)
-    shown = browser.get(page).text
-    subject = re.search(rf'value="([^"]+)" required\s+(?:checked)?>\s*{re.escape(email)}', shown)
+    text = browser.get(page).text
+    subject = re.search(rf'value="([^"]+)" required\s+(?:checked)?>\s*{re.escape(email)}', text)
     if subject is None:
         raise ValueError(f"the consent page does not offer {email}")
     form = {"decision": "allow", "subject": subject[1], "granted": _SCOPES if scopes is None else scopes}

@@ -153,7 +153,9 @@ class OperatorControl:
     def mails(self) -> list[dict[str, str]]:
         """Return the messages that were sent, oldest first: to, subject, text and the names of the headers."""
         folder = self._embedded().services.settings.data_dir / "mail"
-        found = [message_from_bytes(file.read_bytes(), policy=policy.default) for file in sorted(folder.glob("*.eml"))]
+        messages = [
+            message_from_bytes(file.read_bytes(), policy=policy.default) for file in sorted(folder.glob("*.eml"))
+        ]
         return [
             {
                 "to": message["To"],
@@ -161,7 +163,7 @@ class OperatorControl:
                 "text": _text(message),
                 "headers": " ".join(message.keys()),
             }
-            for message in found
+            for message in messages
         ]
 
     def keep_signing_schedule(self) -> None:

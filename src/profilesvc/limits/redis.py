@@ -141,18 +141,18 @@ class SharedWindows:
         self._has_failed = False
 
     async def take(self, bucket: str, window: Window) -> tuple[bool, Standing]:
-        return await self._attempt(lambda windows: windows.take(bucket, window))
+        return await self._count(lambda windows: windows.take(bucket, window))
 
     async def standing(self, bucket: str, window: Window) -> Standing:
-        return await self._attempt(lambda windows: windows.standing(bucket, window))
+        return await self._count(lambda windows: windows.standing(bucket, window))
 
     async def strike(self, bucket: str, window: Window) -> int:
-        return await self._attempt(lambda windows: windows.strike(bucket, window))
+        return await self._count(lambda windows: windows.strike(bucket, window))
 
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def _attempt(self, count: Callable[[Windows], Awaitable[Result]]) -> Result:
+    async def _count(self, count: Callable[[Windows], Awaitable[Result]]) -> Result:
         """Count in the shared windows, or in the fallback while the server fails."""
         async with self._slots:
             now, is_probe = asyncio.get_running_loop().time(), self._has_failed

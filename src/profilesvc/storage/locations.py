@@ -172,7 +172,7 @@ async def drifted(
     Args:
         row: The location before the provider was read.
         started: When that was.
-        holder: The holder of the sync lease if the sync itself has found the difference.
+        holder: The holder of the sync's lock if the sync itself has found the difference.
     """
     lease, until = locations.c.sync_lease, locations.c.sync_lease_until
     is_same = (locations.c[name].is_not_distinct_from(getattr(row, name)) for name in ("drift", "last_sync"))

@@ -91,12 +91,12 @@ class Examples:
         method, path, media_types = self._routes[operation]
         for name in re.findall(r"{(\w+)}", path):
             path = path.replace(f"{{{name}}}", quote(str(values.pop(name)), safe=""))
-        sent: JsonObject = {} if body is None else {"json": body}
+        payload: JsonObject = {} if body is None else {"json": body}
         if "application/x-www-form-urlencoded" in media_types:
-            sent = {"data": body}
+            payload = {"data": body}
         request_id = f"req-{len(self.lab.calls()):06}"
         identified = {"X-Request-Id": request_id, "X-Forwarded-For": _ADDRESS, **(headers or {})}
-        return caller.request(method, path, params=values, headers=identified, **sent)
+        return caller.request(method, path, params=values, headers=identified, **payload)
 
 
 def never_sent(url: str, path: str, media_type: str) -> httpx.Response:

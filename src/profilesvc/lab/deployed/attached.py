@@ -66,10 +66,10 @@ class Attached:
     def _own_journal(self) -> Journal:
         """Create a journal of this process, for a notebook that a person runs."""
         settings = self._settings
-        found = read_baseline(self._client, target_of(settings), location_of(settings), settings.write)
+        state = read_baseline(self._client, target_of(settings), location_of(settings), settings.write)
         journal = Journal(journal_path(settings, load().data_dir, f"-{os.getpid()}-{id(self)}"))
         journal.lock()
-        journal.write(baseline=found.baseline)
+        journal.write(baseline=state.baseline)
         return journal
 
     @property

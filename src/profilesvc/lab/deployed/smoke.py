@@ -62,12 +62,12 @@ def _journal(lab: LabSettings, folder: Path) -> Iterator[Journal]:
     """Undo earlier runs and create a journal that starts with the current state of the location."""
     _finish_earlier(lab, folder)
     with client_of(lab) as client:
-        found = read_baseline(client, target_of(lab), location_of(lab), lab.write)
-    print(*found.lines, sep="\n", flush=True)
+        state = read_baseline(client, target_of(lab), location_of(lab), lab.write)
+    print(*state.lines, sep="\n", flush=True)
     with closing(Journal(journal_path(lab, folder).absolute())) as journal:
         if not journal.lock():
             raise PreflightError(f"Another run uses {location_of(lab)} at {target_of(lab)}. Wait until it is over.")
-        journal.write(baseline=found.baseline)
+        journal.write(baseline=state.baseline)
         yield journal
 
 

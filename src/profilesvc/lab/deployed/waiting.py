@@ -34,7 +34,7 @@ class Waiting(httpx.BaseTransport):
         request.read()
         left = LONGEST_WAIT_SECONDS
         while True:
-            response, failure = self._sent(request)
+            response, failure = self._send(request)
             pause = None if response is None else _limit_pause(response)
             if pause is not None and pause <= left:
                 left -= pause
@@ -49,7 +49,7 @@ class Waiting(httpx.BaseTransport):
             self.waited += pause
             self._sleep(pause)
 
-    def _sent(self, request: httpx.Request) -> tuple[httpx.Response | None, httpx.TransportError | None]:
+    def _send(self, request: httpx.Request) -> tuple[httpx.Response | None, httpx.TransportError | None]:
         started = time.monotonic()
         try:
             response = self._inner.handle_request(request)

@@ -25,7 +25,7 @@ from profilesvc.lab.views.view import (
     small,
 )
 
-_SENT = ("Authorization", "Content-Type", "X-Idempotency-Key", "Origin")
+_NAMES = ("Authorization", "Content-Type", "X-Idempotency-Key", "Origin")
 _RECEIVED = (
     "Retry-After",
     "Allow",
@@ -81,7 +81,7 @@ def response_card(response: httpx.Response, most: int = MAX_LINES) -> View:
     """Show the request, the response, and a hint for an error. Bodies have at most `most` lines."""
     request = response.request
     sent_body = "" if request.method == "GET" else _body(request, most)
-    sent, received = _headers(request, _SENT), _headers(response, _RECEIVED)
+    head, received = _headers(request, _NAMES), _headers(response, _RECEIVED)
     if _EMPTY in response.headers.get("RateLimit", ""):
         received += _headers(response, ("RateLimit",))
     if _NOT_STORED in response.headers.get("Cache-Control", "").split(", "):
@@ -90,7 +90,7 @@ def response_card(response: httpx.Response, most: int = MAX_LINES) -> View:
     hint = HINTS.get(code, "")
     body = _body(response, most)
     note = MASKED_NOTE if HIDDEN in f"{sent_body}{body}" else ""
-    text = [f"{request.method} {_target(request)}", *sent, *([sent_body] if sent_body else [])]
+    text = [f"{request.method} {_target(request)}", *head, *([sent_body] if sent_body else [])]
     text += ["", f"→ {_status(response)}{f'  {code}' if code else ''}", *received, *([body] if body else [])]
     text += [f"Hint: {hint}"] * bool(hint) + [note] * bool(note)
     colour = RED if response.is_error else GREEN
@@ -100,7 +100,7 @@ def response_card(response: httpx.Response, most: int = MAX_LINES) -> View:
         f"<code>{escape(_target(request))}</code> ",
         badge(colour, f"{mark} {_status(response)}"),
         f" <code>{escape(code)}</code></div>" if code else "</div>",
-        folded("sent", "\n".join([*sent, *([sent_body] if sent_body else [])])) if sent or sent_body else "",
+        folded("sent", "\n".join([*head, *([sent_body] if sent_body else [])])) if head or sent_body else "",
         folded("response", "\n".join([*received, body])),
         *snippets(request),
         f"<div>💡 {escape(hint)}</div>" if hint else "",

@@ -10,7 +10,7 @@ from profilesvc.lab.views.record import body_of
 from profilesvc.lab.views.view import SECRET_FIELDS, hide_in
 
 _MAX_BODY = 4_000
-_SENT = ("Content-Type", "X-Idempotency-Key", "Origin")
+_HEADERS = ("Content-Type", "X-Idempotency-Key", "Origin")
 _INDENT = "    "
 
 
@@ -60,7 +60,7 @@ def _path(request: httpx.Request) -> str:
 
 
 def _headers(request: httpx.Request) -> dict[str, str]:
-    return {name: hide_in(request.headers[name]) for name in _SENT if name in request.headers}
+    return {name: hide_in(request.headers[name]) for name in _HEADERS if name in request.headers}
 
 
 def _body(request: httpx.Request) -> Any:

@@ -12,7 +12,7 @@ from profilesvc.lab.views.record import code_of
 from profilesvc.lab.views.response import response_card
 from profilesvc.lab.views.view import GREY, View, box, hide_in
 
-_SHOWN, _LINES = 3, 100
+_MOST, _LINES = 3, 100
 _RANDOM = re.compile(r"\b[0-9a-f]{32}\b")  # the idempotency keys of the library
 
 
@@ -20,8 +20,8 @@ def traffic(responses: Sequence[httpx.Response]) -> View:
     """Show calls as lines, and the first of them as cards in a fold."""
     repeats = [(line, len(list(group))) for line, group in groupby(map(_line, responses))]
     lines = [f"{line}{f' ({count} times)' if count > 1 else ''}" for line, count in repeats]
-    cards = "".join(_RANDOM.sub("A-NEW-UUID", response_card(response, _LINES).html) for response in responses[:_SHOWN])
-    left = len(responses) - _SHOWN
+    cards = "".join(_RANDOM.sub("A-NEW-UUID", response_card(response, _LINES).html) for response in responses[:_MOST])
+    left = len(responses) - _MOST
     more = f"<div>… and {left} more</div>" if left > 0 else ""
     html = f"<details><summary>HTTP of this cell: {counted(len(responses), 'call')}</summary>{cards}{more}</details>"
     return View("\n".join(["HTTP of this cell:", *lines]), box(GREY, html))
