@@ -87,10 +87,10 @@ def tree(module: str) -> ast.Module:
     return ast.parse(source.read_text("utf-8"))
 
 
-def imports(module: str) -> Iterator[str]:
+@cache
+def imports(module: str) -> tuple[str, ...]:
     """Return every dotted name that a module imports, inside functions too."""
-    for node in ast.walk(tree(module)):
-        yield from imported(node, module)
+    return tuple(name for node in ast.walk(tree(module)) for name in imported(node, module))
 
 
 def imported(node: ast.AST, module: str) -> Iterator[str]:
