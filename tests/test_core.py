@@ -1,4 +1,4 @@
-"""The core is a service of its own: without any room, it serves the 18 operations of the API document."""
+"""The core is a service of its own: without any room, it serves 18 operations."""
 
 import asyncio
 import contextlib
@@ -101,7 +101,7 @@ async def serve(folder: Path) -> dict[str, int]:
             return await walk(http, user)
 
 
-def test_the_service_without_rooms_serves_the_operations_of_the_api_document(tmp_path: Path) -> None:
+def test_the_service_without_rooms_serves_its_18_operations(tmp_path: Path) -> None:
     """The refresh grant is the second half of an operation."""
     words = [sys.executable, __file__, str(tmp_path)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PROFILESVC_")}

@@ -59,7 +59,11 @@ def layers() -> dict[str, Layer]:
 @cache
 def rooms() -> dict[str, frozenset[str]]:
     """Read the table "Rooms", in their order: the modules and packages of each."""
-    return {name.strip(): frozenset(map(dotted, listed(modules))) for name, modules, _purpose in table("Rooms")}
+    found = {}
+    for cell, more, _purpose in table("Rooms"):
+        named = {f"{layer}.{cell.strip()}" for layer in ("services", "storage", "operations")} & set(modules())
+        found[cell.strip()] = frozenset(named | set(map(dotted, listed(more))))
+    return found
 
 
 def room_of(name: str) -> str | None:
@@ -83,10 +87,10 @@ def tree(module: str) -> ast.Module:
     return ast.parse(source.read_text("utf-8"))
 
 
-def imports(module: str) -> Iterator[str]:
+@cache
+def imports(module: str) -> tuple[str, ...]:
     """Return every dotted name that a module imports, inside functions too."""
-    for node in ast.walk(tree(module)):
-        yield from imported(node, module)
+    return tuple(name for node in ast.walk(tree(module)) for name in imported(node, module))
 
 
 def imported(node: ast.AST, module: str) -> Iterator[str]:

@@ -5,8 +5,8 @@ Their endpoints are imported when an app is built, so that a command does not im
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from quart import Blueprint
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.domain.request import Finished
@@ -15,50 +15,53 @@ from profilesvc.services.context import Services
 from profilesvc.services.drafts import photos
 from profilesvc.services.insight import request_log
 
+if TYPE_CHECKING:
+    from quart import Blueprint
+
 
 @dataclass(frozen=True)
 class Room:
     """The additions of a room to the core: its endpoints, and what it does at moments of the core (see `Services`)."""
 
     name: str
-    blueprints: Callable[[], Sequence[Blueprint]] = tuple
+    blueprints: Callable[[], Sequence["Blueprint"]] = tuple
     finished: Callable[[Services], Callable[[Finished], None]] | None = None
     post_deleted: Callable[[Services, AsyncSession, int, str], Awaitable[None]] | None = None
     counted: Callable[[Services], Awaitable[dict[str, dict[str, int]]]] | None = None
 
 
-def _insight() -> Sequence[Blueprint]:
+def _insight() -> "Sequence[Blueprint]":
     from profilesvc.api.routes import key_requests
 
     return (key_requests.routes.blueprint,)
 
 
-def _notify() -> Sequence[Blueprint]:
+def _notify() -> "Sequence[Blueprint]":
     from profilesvc.api.routes import alerts
     from profilesvc.api.routes import webhooks as endpoints
 
     return endpoints.routes.blueprint, alerts.routes.blueprint
 
 
-def _reviews() -> Sequence[Blueprint]:
+def _reviews() -> "Sequence[Blueprint]":
     from profilesvc.api.routes import reviews
 
     return (reviews.routes.blueprint,)
 
 
-def _feed() -> Sequence[Blueprint]:
+def _feed() -> "Sequence[Blueprint]":
     from profilesvc.api.routes import google_updates, notifications
 
     return notifications.blueprint, google_updates.routes.blueprint
 
 
-def _logins() -> Sequence[Blueprint]:
+def _logins() -> "Sequence[Blueprint]":
     from profilesvc.api.routes import provider_connections
 
     return (provider_connections.routes.blueprint,)
 
 
-def _dashboard() -> Sequence[Blueprint]:
+def _dashboard() -> "Sequence[Blueprint]":
     from profilesvc.dashboard import routes
 
     return (routes.blueprint(),)

@@ -9,6 +9,8 @@ import pytest
 from sqlalchemy import func, select
 
 from conftest import ON_ONE_DATABASE
+from profilesvc.contract.errors import SERVICE_UNAVAILABLE
+from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.photos import media_type
 from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import housekeeping, operator
@@ -150,6 +152,25 @@ async def test_the_photo_of_a_draft_is_deleted_when_another_replaces_it(
     await alice_there.open(f"{SITE}/posts")
     await alice_there.open(next(link for link in alice_there.page.links if "draft=" in link))
     await alice_there.send("/posts", photo="https://harbour.example/other.png", intent="draft")
+    assert await stored(services) == 0
+
+
+@pytest.mark.in_process("fails a statement")
+async def test_a_draft_stays_if_its_photo_cannot_be_deleted(
+    alice_there: Browser, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_args: object) -> None:
+        raise ServiceError(SERVICE_UNAVAILABLE)
+
+    await upload(alice_there, summary="First", intent="draft")
+    await alice_there.open(f"{SITE}/posts")
+    action = next(form["action"] for form in alice_there.page.forms if "/drafts/" in form["action"])
+    with monkeypatch.context() as failing:
+        failing.setattr("profilesvc.storage.drafts.photos.remove", fail)
+        await alice_there.send(action, 503, sure="on")
+    await alice_there.open(f"{SITE}/posts")
+    assert action in [form["action"] for form in alice_there.page.forms]
+    await alice_there.send(action, sure="on")
     assert await stored(services) == 0
 
 

@@ -50,7 +50,6 @@ from profilesvc.limits.limiter import Kind
 from profilesvc.services import access
 from profilesvc.services.access import Access
 from profilesvc.services.context import Caller, Prefetch, Rendered, Services
-from profilesvc.services.idempotency import IdempotencyKey
 
 Arguments = dict[str, object]  # of a handler, by name
 Handler = TypeVar("Handler", bound=Callable[..., Coroutine[object, None, BaseModel | Rendered]])
@@ -188,7 +187,9 @@ async def _serve(endpoint: Endpoint, path_values: dict[str, str]) -> Response:
         document = parsing.json_object(raw)
         arguments["body"] = _body(services, endpoint, endpoint.body, document)
         if "idempotency" in endpoint.parameters:
-            arguments["idempotency"] = _idempotency_key(incoming, document, query)
+            sent = [header_values(incoming, name) for name in (b"x-idempotency-key", b"idempotency-key")]
+            values = [document, None if query is None else query.model_dump(exclude_none=True)]
+            arguments["idempotency"] = parsing.idempotency_key(sent, values)
     if "user_agent" in endpoint.parameters:
         arguments["user_agent"] = incoming.headers.get("User-Agent", "")
     operation = endpoint.handler(**{name: value for name, value in arguments.items() if name in endpoint.parameters})
@@ -264,11 +265,6 @@ def _body(
         return document
     rules = endpoint.rules
     return parsing.checked(model, document, "body", (lambda _: []) if rules is None else partial(rules, services))
-
-
-def _idempotency_key(incoming: Request, document: JsonObject, query: Query | None) -> IdempotencyKey | None:
-    headers = [header_values(incoming, name) for name in (b"x-idempotency-key", b"idempotency-key")]
-    return parsing.idempotency_key(headers, [document, None if query is None else query.model_dump(exclude_none=True)])
 
 
 def _respond(endpoint: Endpoint, result: BaseModel | Rendered) -> Response:

@@ -54,11 +54,6 @@ def _digest(differences: list[JsonObject], profile: JsonObject) -> str | None:
     return hashlib.sha256(orjson.dumps(formed, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def _differs(one: JsonObject, profile: JsonObject) -> bool:
-    region = meaning.region_of(profile)
-    return not meaning.same(one["field"], one["source"], one["provider"], (region, region))
-
-
 def _publish(services: Services, session: AsyncSession, owner_id: int, name: str, fields: list[JsonObject]) -> None:
     differences = [Difference(**field) for field in fields]
     event = events.new("profile.drifted", ProfileDrifted(location_id=name, differences=differences), location_name=name)
@@ -91,7 +86,10 @@ async def note_google(
         async with services.storage.write() as session:
             await require_kept(session, location)
             owner_id, name = location.owner_id, location.name
-            differing = [one for one in edits if _differs(one, profile)]
+            regions = (meaning.region_of(profile),) * 2
+            differing = [
+                one for one in edits if not meaning.same(one["field"], one["source"], one["provider"], regions)
+            ]
             if await locations.note_google_update(session, owner_id, name, before, digest) and differing:
                 _publish(services, session, owner_id, name, differing)
     return calls

@@ -67,7 +67,10 @@ async def list_page(services: Services, caller: Caller, location: AllowedLocatio
         ServiceError: PROVIDER_API_ERROR if nothing is cached yet.
     """
     size = query.pageSize
-    after = _position(services, location, query.pageToken) if query.pageToken else None
+    after: Position | None = None
+    if query.pageToken:
+        created_at, _, ident = unseal(services, location, "posts", query.pageToken, _POSITION).partition(".")
+        after = int(created_at), ident
     data_age: int | None = None
     if caller.prefetched:
         age, page = posts.from_row(caller.prefetched)
@@ -98,11 +101,6 @@ async def _reread_or_age(services: Services, location: AllowedLocation) -> tuple
         if read_at is None:
             raise provider_failure(error) from error
         return None, (services.clock.now() - read_at) // SECOND
-
-
-def _position(services: Services, location: AllowedLocation, token: str) -> Position:
-    created_at, _, post_id = unseal(services, location, "posts", token, _POSITION).partition(".")
-    return int(created_at), post_id
 
 
 async def create(
@@ -226,7 +224,10 @@ def stored(location: str, document: JsonObject) -> StoredPost:
         ident = post_id(without_account(document["name"]), location)
         ours = {**document, "name": f"{location}/localPosts/{ident}"}
         if "media" in document:
-            ours["media"] = [_without_account(item) for item in document["media"]]
+            ours["media"] = [
+                {**item, "name": without_account(item["name"])} if "name" in item else item
+                for item in document["media"]
+            ]
         created_at = parse_iso(document["createTime"]) if "createTime" in document else 0
         created_at = max(created_at, 0)  # page tokens have no sign
         return StoredPost(ident, created_at, _state_of(document), orjson.dumps(ours).decode())
@@ -238,11 +239,6 @@ def _state_of(document: JsonObject) -> str:
     """Return the state as a database can store it; an unknown one decides nothing here."""
     state = str(document.get("state", ""))
     return state if _STATE.fullmatch(state) else ""
-
-
-def _without_account(item: JsonObject) -> JsonObject:
-    ours = {"name": without_account(item["name"])} if "name" in item else {}
-    return {**item, **ours}
 
 
 def _is_stale(services: Services, age: CacheAge) -> bool:

@@ -133,12 +133,10 @@ class Document(OpenAPIProvider):
             operation = {**_described(declared, tag), **openapi_oauth.operation(declared, self._examples)}
             return {declared.path: {declared.method.lower(): operation}}, {}
         path = _VARIABLE.sub(r"{\1}", PREFIX + declared.path)
-        operation = {**_described(declared, tag, *_notes(declared)), **_operation(declared, path, self._examples)}
+        notes = ["An addition of this service."] if declared.addition else []
+        described = _described(declared, tag, *notes, _accepted_tokens(declared))
+        operation = {**described, **_operation(declared, path, self._examples)}
         return {path: {declared.method.lower(): operation}}, {}
-
-
-def _notes(endpoint: Endpoint) -> list[str]:
-    return [*(["An addition of this service."] if endpoint.addition else []), _accepted_tokens(endpoint)]
 
 
 def _described(declared: Endpoint | OAuthEndpoint, tag: str, *more: str) -> JsonObject:

@@ -166,7 +166,9 @@ async def _document(services: Services, caller: Caller) -> AsyncIterator[bytes]:
         yield b",\n" + orjson.dumps(title) + b": ["
         separator = b"\n"
         async for row in _rows(services, caller, section):
-            yield separator + orjson.dumps(_named(title, row))
+            if title == "photos":
+                row = {**row, "file": _file(row["id"], row["media_type"])}
+            yield separator + orjson.dumps(row)
             separator = b",\n"
         yield b"]"
     yield b"}\n"
@@ -193,10 +195,6 @@ def _value(name: str, value: Any, is_document: bool) -> object:
         return orjson.Fragment(value)
     is_instant = name in ("at", "day", "month") or name.endswith(("_at", "_until"))
     return iso(value) if is_instant else value
-
-
-def _named(title: str, row: JsonObject) -> JsonObject:
-    return {**row, "file": _file(row["id"], row["media_type"])} if title == "photos" else row
 
 
 def _file(photo_id: str, media_type: str) -> str:

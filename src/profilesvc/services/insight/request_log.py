@@ -154,6 +154,7 @@ def _row(key: Key, each: Finished, number: int) -> LoggedRow:
     secret, and the name of a documented field.
     """
     request, request_id, details = each.request, each.request.request_id or "", each.request.details or {}
+    reason = details.get("reason", details.get("deactivation_reason"))
     return LoggedRow(
         owner_id=key[0],
         key_id=0,
@@ -163,17 +164,12 @@ def _row(key: Key, each: Finished, number: int) -> LoggedRow:
         route=request.route,
         status=each.status,
         code=None if request.outcome == "ok" else request.outcome,
-        reason=_reason(details) or request.rejected,
+        reason=reason if isinstance(reason, str) and _REASON.match(reason) else request.rejected,
         field=_field(details),
         duration_ms=max(each.lasted, 0),
         request_id=request_id if 0 < len(request_id) <= _LONGEST_ID else None,
         ip_prefix=ip_prefix(request.address),
     )
-
-
-def _reason(details: JsonObject) -> str | None:
-    reason = details.get("reason", details.get("deactivation_reason"))
-    return reason if isinstance(reason, str) and _REASON.match(reason) else None
 
 
 def _field(details: JsonObject) -> str | None:

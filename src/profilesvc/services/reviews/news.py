@@ -37,7 +37,9 @@ async def note(
         ServiceError: NOT_FOUND if the location was disconnected meanwhile.
     """
     by_id = {str(document["name"]).rpartition("/")[2]: document for document in documents}
-    every = (_listed(ident, document) for ident, document in by_id.items())
+    every = (
+        Listed(ident, _instant(one.get("createTime")), _instant(one.get("updateTime"))) for ident, one in by_id.items()
+    )
     listed = [each for each in every if each.updated_at]  # one without a time is never news
     if not listed and not is_all:
         return False
@@ -57,10 +59,6 @@ async def note(
                 events.publish(services, session, location.owner_id, *published)
                 return True
     return True  # the next reading lists the same reviews
-
-
-def _listed(ident: str, document: JsonObject) -> Listed:
-    return Listed(ident, _instant(document.get("createTime")), _instant(document.get("updateTime")))
 
 
 def _instant(value: object) -> int:
