@@ -1,11 +1,17 @@
 """`profilesvc provider`: the logins at the provider that owners have connected."""
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from profilesvc.cli import provider_notifications
 from profilesvc.cli.numbers import Id
 from profilesvc.cli.opening import run
 from profilesvc.cli.show import AsJson, show
+from profilesvc.contract.json import JsonObject
+
+if TYPE_CHECKING:
+    from profilesvc.services.context import Services
 
 app = typer.Typer(
     name="provider", help="Manage owners' logins at the provider, its quota and its change feed.", no_args_is_help=True
@@ -15,20 +21,24 @@ app.add_typer(connections)
 app.add_typer(provider_notifications.app)
 
 
-@app.callback()
-def provider() -> None:
-    """Show and end logins at the provider."""
-
-
 @app.command()
 def quota(as_json: AsJson = False) -> None:
     """Show the budget of each API, the requests of the last minute, and the owners that wait."""
-    from profilesvc.operations import provider_quota
-
-    rows, is_shared = run(provider_quota.standing, provider=True)
+    rows, is_shared = run(_quota, provider=True)
     show(rows, as_json)
     if not is_shared:
         typer.echo("Each process counts on its own, so only /metrics shows what they have used.", err=True)
+
+
+async def _quota(services: "Services") -> tuple[list[JsonObject], bool]:
+    """Return the quota of each API, and whether all processes count together; if not, only their own use is known."""
+    is_shared = services.settings.limits.shared
+    rows: list[JsonObject] = []
+    for each in await services.provider.quota():
+        use = {"budget": each.budget, "used": each.used, "waiting": each.waiting, "reduced": each.budget < each.full}
+        known = {name: value if is_shared else None for name, value in use.items()}
+        rows.append({"api": each.api, "requests_per_minute": each.full, **known})
+    return rows, is_shared
 
 
 @connections.command("list")
