@@ -164,7 +164,7 @@ class Worker:
 
 def made(folder: Path, counting: str, _settings: Settings) -> Any:
     """The app of a process, in which a test runs the jobs that it needs."""
-    schedule.jobs = no_jobs
+    schedule.jobs = no_jobs  # type: ignore[assignment]
     return Worker(folder, counting)
 
 

@@ -91,9 +91,8 @@ def test_a_job_that_hangs_or_fails_stops_no_other(caplog: pytest.LogCaptureFixtu
         async def work(_services: Any) -> None:
             at.append(passed())
 
-        one = {"where": Where.ONE}
-        others = job(hang, "hangs"), job(fail, "fails"), job(work, "elsewhere", **one)
-        await ran(process, 200, *others, job(work, "works", **one))
+        others = job(hang, "hangs"), job(fail, "fails"), job(work, "elsewhere", where=Where.ONE)
+        await ran(process, 200, *others, job(work, "works", where=Where.ONE))
         return process, at
 
     process, at = simulate(main())
@@ -146,7 +145,7 @@ def test_an_event_wakes_a_job_and_does_not_make_it_run_without_a_break() -> None
             ended.append("ended")
 
         woken = job(run, every=1, wake=wake, end=end)
-        async with run_jobs(Process(), [woken]):  # type: ignore[arg-type, list-item]
+        async with run_jobs(Process(), [woken]):  # type: ignore[arg-type]
             await asyncio.sleep(6.5)
             wake.set()
             await asyncio.sleep(0.5)

@@ -25,7 +25,7 @@ def table() -> list[tuple[str, ...]]:
 
 
 def listed() -> list[tuple[str, ...]]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for room in (None, *schedule.ROOMS):
         for job in schedule.jobs(services(), {}, [room] if room else []):
             interval = "1 h" if job.every == 3600 else f"{job.every:g} s"
