@@ -13,13 +13,14 @@ from conftest import START, AsService
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.time import DAY, FrozenClock
 from profilesvc.fixtures import load_world
-from profilesvc.operations import counts, generate, housekeeping, publishing
+from profilesvc.operations import counts, generate, publishing
 from profilesvc.operations.feed import feed, readings
 from profilesvc.operations.generate import Amounts
 from profilesvc.operations.notify import sweep
 from profilesvc.services import keys
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.feed import feed as receiving
+from profilesvc.services.jobs import run_once
 from profilesvc.storage import tables
 from profilesvc.storage.tables import insight as log_tables
 from profilesvc.storage.upkeep import bulk
@@ -27,6 +28,7 @@ from support.api import assert_ok
 from support.citus import on_one_server
 from support.every_operation import beside_the_api, every_operation, of_the_dashboard
 from support.feed import FEED, message
+from support.jobs import job_named
 from support.query_plans import postgres_scans, sqlite_scans, statements
 from support.surface import Record, Surface
 
@@ -141,7 +143,7 @@ async def test_background_work_reads_no_whole_table(services: Services, as_servi
     with statements(services) as seen:
         await keys.deactivate(services, site.key["client_id"], "billing_issue")
         await keys.reactivate(services, site.key["client_id"])
-        await housekeeping.run_once(services)
+        await run_once(services, job_named("housekeeping"))
         await counts.count(services)
     assert len(seen) > 30
     assert await found(scans, seen) == {}
