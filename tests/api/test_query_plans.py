@@ -14,18 +14,20 @@ from sqlalchemy import select
 from conftest import START, AsService
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.time import DAY, FrozenClock
-from profilesvc.operations import census, housekeeping, publishing
+from profilesvc.operations import census, publishing
 from profilesvc.operations.feed import feed, readings
 from profilesvc.operations.notify import sweep
 from profilesvc.services import keys
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.feed import feed as receiving
+from profilesvc.services.jobs import run_once
 from profilesvc.storage import tables
 from profilesvc.storage.tables import insight as log_tables
 from support.api import assert_ok
 from support.citus import on_one_server
 from support.every_operation import beside_the_api, every_operation, of_the_dashboard
 from support.feed import FEED, message
+from support.jobs import job_named
 from support.query_plans import postgres_scans, sqlite_scans, statements
 from support.surface import Record, Surface
 
@@ -139,7 +141,7 @@ async def test_background_work_reads_no_whole_table(services: Services, as_servi
     with statements(services) as seen:
         await keys.deactivate(services, site.key["client_id"], "billing_issue")
         await keys.reactivate(services, site.key["client_id"])
-        await housekeeping.run_once(services)
+        await run_once(services, job_named("housekeeping"))
         await census.count(services)
     assert len(seen) > 30
     assert await found(scans, seen) == {}

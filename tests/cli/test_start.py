@@ -1,4 +1,4 @@
-"""`serve` and `demo` open their services once."""
+"""`serve` and `demo` open their services once, and only they do periodic work."""
 
 import os
 import signal
@@ -9,6 +9,7 @@ import pytest
 
 from profilesvc import bootstrap
 from profilesvc.database.engine import Storage
+from profilesvc.telemetry.metrics import Metrics
 from profilesvc.telemetry.observer import Observer
 from support.command_line import Run
 
@@ -38,3 +39,14 @@ def test_the_database_and_the_provider_are_opened_once(
     result = run(*words, "--port", "0")
     assert (result.exit_code, result.stderr) == (0, "")
     assert opened == ["database", "provider", "closed"]
+
+
+def test_a_command_does_no_periodic_work(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+
+    def job_started(_metrics: Metrics, name: str, *_: object) -> None:
+        started.append(name)
+
+    monkeypatch.setattr(Metrics, "job_started", job_started)
+    assert run("provider", "quota").exit_code == 0
+    assert started == []

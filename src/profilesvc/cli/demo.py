@@ -6,7 +6,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,12 +64,10 @@ def demo(port: Port = 8000) -> None:
 
     forbid_in_production("the demo")
     settings = _demo_settings(load())
-    with until_stopped(), bound(HOST, port) as listener, exclusive_server(settings):
+    with until_stopped(), bound(HOST, port) as listener, exclusive_server(settings), ExitStack() as opened:
         settings = with_base_url(settings, HOST, listener)
-        runtime, provider = (
-            Runtime(clock=ShiftedClock(), own_url=url_of(HOST, listener), switches=_SWITCHES),
-            _next_port(listener, port) if settings.provider.embedded else None,
-        )
+        runtime = Runtime(clock=ShiftedClock(), own_url=url_of(HOST, listener), switches=_SWITCHES)
+        provider = opened.enter_context(_next_port(listener, port)) if settings.provider.embedded else None
         notes: list[str] = []
         if provider is not None:
             runtime.access = new_access(settings, HOST)

@@ -32,12 +32,12 @@ def command_settings() -> Settings:
 def run(
     work: "Callable[[Services], Awaitable[Result]]", *, provider: bool = False, accepts_new_pepper: bool = False
 ) -> Result:
-    """Open the services, run `work` with them and close them. The provider is opened only if `provider` is True."""
+    """Open the services, without periodic work, run `work` with them and close them; the provider if `provider`."""
     from profilesvc.bootstrap import Runtime, open_services
 
     async def opened() -> Result:
         runtime = Runtime(accepts_new_pepper=accepts_new_pepper)
-        async with open_services(command_settings(), runtime, provider=provider) as services:
+        async with open_services(command_settings(), runtime, provider=provider, jobs=False) as services:
             return await work(services)
 
     return asyncio.run(opened())

@@ -21,11 +21,6 @@ app.add_typer(connections)
 app.add_typer(provider_notifications.app)
 
 
-@app.callback()
-def provider() -> None:
-    """Show and end logins at the provider."""
-
-
 @app.command()
 def quota(as_json: AsJson = False) -> None:
     """Show the requests per minute of each API, and those of the last minute."""

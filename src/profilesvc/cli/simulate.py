@@ -35,11 +35,6 @@ def _url(value: str) -> str:
     return value
 
 
-@app.callback()
-def simulate() -> None:
-    """Simulate programs that use the service."""
-
-
 @app.command()
 def plugin(
     client_id: Annotated[str, typer.Option(prompt="Client id", help="Prompted for if missing.")],

@@ -14,17 +14,7 @@ import orjson
 
 from profilesvc.contract.events import PublishedEvent
 from profilesvc.database.batches import Batches
-from profilesvc.delivery.senders import (
-    Attempt,
-    Delivered,
-    Due,
-    Failed,
-    Outcome,
-    Postponed,
-    Retry,
-    Sender,
-    Skipped,
-)
+from profilesvc.delivery.senders import Attempt, Delivered, Due, Failed, Outcome, Postponed, Retry, Sender, Skipped
 from profilesvc.domain import webhooks
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import SECOND
@@ -255,14 +245,8 @@ def _with(attempts: str, attempt: Attempt) -> str:
 def job(services: Services, senders: Mapping[str, Sender]) -> Job:
     """Return the job that delivers what is due."""
     worker = Worker(services, senders, services.settings.webhooks.calls)
-
-    async def stop(_services: Services) -> None:
-        await worker.stop()
-
-    async def run(_services: Services) -> None:
-        await worker.run_round()
-
-    return Job("deliveries", run, 0, _POLL_SECONDS, Where.EVERY, wake=services.due, end=stop)
+    run, end = (lambda _: worker.run_round()), (lambda _: worker.stop())
+    return Job("deliveries", run, 0, _POLL_SECONDS, Where.EVERY, wake=services.due, end=end)
 
 
 async def deliver_due(services: Services, senders: Mapping[str, Sender]) -> int:

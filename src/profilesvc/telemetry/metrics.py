@@ -6,8 +6,8 @@ sets before it starts them). The worker that gets the request for /metrics adds 
 
 import os
 import platform
-from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -20,6 +20,7 @@ PATH = "/metrics"
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _JOB_BUCKETS = (0.01, 0.1, 1, 10, 60, 600)
+_Mode = Literal["livesum", "livemin", "livemax", "liveall"]  # of several processes
 
 
 class Load(NamedTuple):
@@ -34,74 +35,52 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self._requests = Histogram(
-            "profilesvc_request_seconds",
-            "Responses by route, status and error code (`ok` for a success).",
-            ["method", "route", "status", "outcome"],
-            buckets=_BUCKETS,
-            registry=self._registry,
-        )
         self._series: dict[tuple[str, str, str, str], Histogram] = {}
-        self._provider = Histogram(
-            "profilesvc_provider_request_seconds",
-            "Requests to the external provider. The outcome is its HTTP status or the reason for a missing response.",
-            ["api", "operation", "outcome"],
-            buckets=_BUCKETS,
-            registry=self._registry,
+        self._look: Callable[[], Load] = lambda: Load(0, {})
+        self._events = 0
+        self._requests = self._histogram(
+            "request_seconds",
+            "Responses by route, status and error code (`ok` for a success).",
+            *("method", "route", "status", "outcome"),
+        )
+        text = "Requests to the external provider. The outcome is its HTTP status or the reason for a missing response."
+        self._provider = self._histogram("provider_request_seconds", text, "api", "operation", "outcome")
+        self._rejected = self._counter("limit_refusals", "Requests rejected because of a limit, by limit.", "limit")
+        self._posts = self._counter("posts_created", "Posts created.")
+        text = "Attempts to deliver events, by kind of channel and outcome."
+        self._deliveries = self._counter("deliveries", text, "kind", "outcome")
+        text = "Notifications of the provider's change feed, by result."
+        self._notifications = self._counter("provider_notifications", text, "result")
+        self._in_flight = self._gauge("requests_in_flight", "Requests being handled.")
+        self._pool = (
+            self._gauge("database_pool_size", "Maximum number of connections in a pool.", "pool"),
+            self._gauge("database_pool_in_use", "Connections of a pool in use.", "pool"),
+            self._gauge("database_pool_waiting", "Requests that wait for a connection of a pool.", "pool"),
         )
         text = "How often a call waited or was refused because of the provider's quota."
         self._quota = self._counter("provider_quota_events", text, "api", "event")
         self._count_jobs()
-        self._rejected = self._counter("limit_refusals", "Requests rejected because of a limit, by limit.", "limit")
-        self._posts = self._counter("posts_created", "Posts created.")
-        self._deliveries = self._counter(
-            "deliveries", "Attempts to deliver events, by kind of channel and outcome.", "kind", "outcome"
-        )
-        self._notifications = self._counter(
-            "provider_notifications", "Notifications of the provider's change feed, by result.", "result"
-        )
-        self._in_flight = self._gauge("requests_in_flight", "Requests being handled.")
-        self._pool = tuple(
-            self._gauge(f"database_pool_{name}", text, "pool")
-            for name, text in (
-                ("size", "Maximum number of connections in a pool."),
-                ("in_use", "Connections of a pool in use."),
-                ("waiting", "Requests that wait for a connection of a pool."),
-            )
-        )
-        self._look: Callable[[], Load] = lambda: Load(0, {})
-        self._events = 0
-        self._show_version()
-
-    def _show_version(self) -> None:
-        build = ["version", "python"]
         text = "The running version. The value is always 1."
-        build_info = Gauge("profilesvc_build_info", text, build, registry=self._registry, multiprocess_mode="livemax")
+        build_info = self._gauge("build_info", text, "version", "python", mode="livemax")
         build_info.labels(__version__, platform.python_version()).set(1)
 
     def _count_jobs(self) -> None:
-        runs = "Runs of periodic work, by job and outcome (`skipped`: another process was doing it)."
-        self._job_runs = self._counter("job_runs", runs, "job", "outcome")
-        self._job_seconds = Histogram(
-            "profilesvc_job_seconds", "Duration of runs.", ["job"], buckets=_JOB_BUCKETS, registry=self._registry
-        )
+        text = "Runs of periodic work, by job and outcome (`skipped`: another process was doing it)."
+        self._job_runs = self._counter("job_runs", text, "job", "outcome")
+        self._job_seconds = self._histogram("job_seconds", "Duration of runs.", "job", buckets=_JOB_BUCKETS)
         text = "Time of the last run that succeeded, or of the start, in seconds since the epoch."
-        self._job_success = Gauge(
-            "profilesvc_job_last_success_seconds", text, ["job"], registry=self._registry, multiprocess_mode="liveall"
-        )
-        self._job_interval = Gauge(
-            "profilesvc_job_interval_seconds",
-            "Seconds between the runs of a job, and where it runs.",
-            ["job", "where"],
-            registry=self._registry,
-            multiprocess_mode="livemax",
-        )
+        self._job_success = self._gauge("job_last_success_seconds", text, "job", mode="liveall")
+        text = "Seconds between the runs of a job, and where it runs."
+        self._job_interval = self._gauge("job_interval_seconds", text, "job", "where", mode="livemax")
+
+    def _histogram(self, name: str, text: str, *labels: str, buckets: Sequence[float] = _BUCKETS) -> Histogram:
+        return Histogram(f"profilesvc_{name}", text, labels, buckets=buckets, registry=self._registry)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(f"profilesvc_{name}", text, labels, registry=self._registry)
 
-    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        return Gauge(f"profilesvc_{name}", text, labels, registry=self._registry, multiprocess_mode="livesum")
+    def _gauge(self, name: str, text: str, *labels: str, mode: _Mode = "livesum") -> Gauge:
+        return Gauge(f"profilesvc_{name}", text, labels, registry=self._registry, multiprocess_mode=mode)
 
     def request(self, method: str, route: str, status: int, outcome: str, seconds: float) -> None:
         """Count a response."""
