@@ -67,10 +67,7 @@ def post_id(value: str, location: str) -> str:
     Raises:
         ValueError: The value is not a post id, or names a post of another location.
     """
-    parent, _, ident = value.rpartition("/localPosts/")
-    if not POST_ID.match(ident):
-        raise ValueError("must be a post id or resource name, such as locations/123/localPosts/456")
-    return _ident_at(location, parent, ident)
+    return _ident_at(location, value, POST_ID, "post", "localPosts")
 
 
 def review_id(value: str, location: str) -> str:
@@ -79,13 +76,13 @@ def review_id(value: str, location: str) -> str:
     Raises:
         ValueError: The value is not a review id, or names a review of another location.
     """
-    parent, _, ident = value.rpartition("/reviews/")
-    if not REVIEW_ID.match(ident):
-        raise ValueError("must be a review id or resource name, such as locations/123/reviews/456")
-    return _ident_at(location, parent, ident)
+    return _ident_at(location, value, REVIEW_ID, "review", "reviews")
 
 
-def _ident_at(location: str, parent: str, ident: str) -> str:
+def _ident_at(location: str, value: str, pattern: re.Pattern[str], kind: str, collection: str) -> str:
+    parent, _, ident = value.rpartition(f"/{collection}/")
+    if not pattern.match(ident):
+        raise ValueError(f"must be a {kind} id or resource name, such as locations/123/{collection}/456")
     if parent and parent != location:
         raise ValueError("must belong to the location in locationId")
     return ident

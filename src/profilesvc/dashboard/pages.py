@@ -99,17 +99,13 @@ def page(template: str, status: int | None = None, *, problems: Problems = NONE,
     Back to a form with problems shows it as it was. A browser cannot do that if it may not store the response to a
     POST: it would show an error page of its own.
     """
+    notice = words.DONE.get(request.args.get(_DONE, ""), "")  # what the redirect to this page reports
     return Response(
-        text(template, problems=problems, notice=_notice(), here=here(), languages=LANGUAGES, **values),
+        text(template, problems=problems, notice=notice, here=here(), languages=LANGUAGES, **values),
         problems.status if status is None else status,
         {"Cache-Control": "private, no-cache" if request.method == "POST" and problems else "no-store"},
         content_type="text/html; charset=utf-8",
     )
-
-
-def _notice() -> str:
-    """Return what the redirect to this page reports, in the words of `words.DONE`."""
-    return words.DONE.get(request.args.get(_DONE, ""), "")
 
 
 def here() -> str:

@@ -230,7 +230,11 @@ async def _put_post(session: AsyncSession, name: str, fields: JsonObject) -> Non
     """Change a post, or create it if the fields are a whole post with its state."""
     row = await session.get(EmulatorPostRow, name)
     if row is not None:
-        _change_post(row, fields)
+        merged = _merged(LocalPost, json.loads(row.document), fields)
+        if state := merged.pop("state", None):
+            row.verdict, row.review_ends = state, 0
+            row.publish_at = 0
+        row.document = dump(merged)
         return
     parent = name.partition("/localPosts/")[0]
     location = await find(session, EmulatorLocationRow, f"locations/{parent.rpartition('/')[2]}")
@@ -240,13 +244,6 @@ async def _put_post(session: AsyncSession, name: str, fields: JsonObject) -> Non
     document = {"createTime": at, "updateTime": at, **fields, "name": name}
     LocalPost.model_validate(document)
     session.add(post_row(parent, document))
-
-
-def _change_post(row: EmulatorPostRow, fields: JsonObject) -> None:
-    merged = _merged(LocalPost, json.loads(row.document), fields)
-    if state := merged.pop("state", None):
-        row.verdict, row.review_ends, row.publish_at = state, 0, 0
-    row.document = dump(merged)
 
 
 async def _change_review(session: AsyncSession, name: str, review: JsonObject | None) -> list[Change]:

@@ -84,7 +84,8 @@ class Embedded:
             if separate:
                 self._separate = SeparateProvider(Path(self._folder.name), self.clock)
             self._serve(self._settings(posts_a_month, overrides))
-            self._seed()
+            world = load_world()
+            self.run(seeding.load(self.services, {**world, "locations": []} if separate else world))
         except BaseException:
             self.close()
             raise
@@ -143,10 +144,6 @@ class Embedded:
             if self._dashboard is None:
                 self._dashboard = LocalDashboard(self.services.settings, self.clock)
             return self._dashboard.url
-
-    def _seed(self) -> None:
-        world = load_world()
-        self.run(seeding.load(self.services, {**world, "locations": []} if self._separate else world))
 
     async def _remember_loop(self) -> None:
         self._loop = asyncio.get_running_loop()

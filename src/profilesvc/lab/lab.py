@@ -265,8 +265,9 @@ def open_lab(
     _reject_unknown(settings)
     exempt_loopback()
     target = load().lab
-    if not keep_open:
-        _close_earlier(embedded=not target.target)
+    earlier = None if keep_open else _latest.get(not target.target)
+    if earlier is not None and not earlier.in_block:
+        earlier.close()
     lab = Lab(target, None if target.target else Embedded(posts_a_month, separate_provider, settings))
     if not keep_open:
         _latest[lab.embedded] = lab
@@ -275,12 +276,6 @@ def open_lab(
 
 # The last lab of each kind. The first cell of a notebook closes it when it runs again.
 _latest: WeakValueDictionary[bool, Lab] = WeakValueDictionary()
-
-
-def _close_earlier(*, embedded: bool) -> None:
-    earlier = _latest.get(embedded)
-    if earlier is not None and not earlier.in_block:
-        earlier.close()
 
 
 def _reject_unknown(settings: JsonObject) -> None:

@@ -141,10 +141,6 @@ def _day(text: str) -> date | None:
     return None
 
 
-def _state(post: JsonObject) -> str:
-    return words.POST_STATES.get(post.get("state", "")) or _("Post")
-
-
 def _month(text: str, today: date) -> date:
     """Return the first day of the month."""
     if not text:
@@ -164,6 +160,9 @@ def _instant(day: date, zone: str) -> int:
 
 def _entry(place: Place, post: JsonObject, zone: tzinfo, site: SiteView | None) -> JsonObject:
     local = datetime.fromtimestamp(place.at / 1000, zone)
-    state = _state(post) if place.draft is None else post_words.DRAFT_STATES[place.draft.state]
+    if place.draft is None:
+        state = words.POST_STATES.get(post.get("state", "")) or _("Post")
+    else:
+        state = post_words.DRAFT_STATES[place.draft.state]
     text = post_words.start_of(post, _LONGEST) or _("Without a text")
     return {"time": f"{local:%H:%M}", "state": state, "text": text, "site": site}

@@ -49,8 +49,8 @@ async def act(visit: Visit) -> Response:
         chosen, document = await _chosen(visit, form), post_form.document(form)
         if intent == "draft":
             _require_sites(chosen)
-        else:
-            _require_complete(chosen, document)
+        elif failures := problems_of(lambda: _require_sites(chosen), lambda: check_create(document)):
+            raise invalid_many(failures)
         if intent != "draft" and form.get("publish_date", "").strip():
             due = drafts.due_of(form, document)
     except ServiceError as error:
@@ -97,11 +97,6 @@ async def _chosen(visit: Visit, form: "MultiDict[str, str]") -> list[SiteView]:
 def _require_sites(chosen: list[SiteView]) -> None:
     if not 1 <= len(chosen) <= several.MOST:
         raise invalid("body", "site", f"select 1 to {several.MOST} sites")
-
-
-def _require_complete(chosen: list[SiteView], document: dict[str, object]) -> None:
-    if failures := problems_of(lambda: _require_sites(chosen), lambda: check_create(document)):
-        raise invalid_many(failures)
 
 
 def _fields(form: "MultiDict[str, str]") -> list[tuple[str, str]]:

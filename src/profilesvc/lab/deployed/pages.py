@@ -109,7 +109,8 @@ def _run_cells(client: NotebookClient, cells: list[NotebookNode], page: Page) ->
             continue
         place = _Place(place.number + 1, place.heading)
         defined, used = _names(cell.source)
-        reason = _need(cell) or (_DEPENDENT if missing & used else "")
+        need = next((NEEDS[tag] for tag in cell.metadata.get("tags", []) if tag in NEEDS), "")
+        reason = need or (_DEPENDENT if missing & used else "")
         try:
             if not reason:
                 client.execute_cell(cell, index)
@@ -124,11 +125,6 @@ def _run_cells(client: NotebookClient, cells: list[NotebookNode], page: Page) ->
         page.ran += not reason
     page.skipped = +page.skipped
     return None
-
-
-def _need(cell: NotebookNode) -> str:
-    """Return what a tagged cell needs to control, or an empty string."""
-    return next((NEEDS[tag] for tag in cell.metadata.get("tags", []) if tag in NEEDS), "")
 
 
 def _reason(error: CellExecutionError, missing: set[str]) -> str:
