@@ -217,7 +217,7 @@ fmt: $(DEV) ## format the code
 
 # The examples are recorded from the running service, and the document contains them.
 openapi: $(DEV) ## record the examples of the API and write openapi.json
-	$(BIN)/python -m profilesvc.lab.examples.examples
+	cd tests && ../$(BIN)/python -m support.examples.examples
 	$(BIN)/profilesvc openapi -o openapi.json
 
 messages: $(DEV) ## add new texts of the pages to the catalogues of translators, and remove those that are gone

@@ -19,7 +19,7 @@ from benchmarks.database import Postgres
 from benchmarks.servers import ROOT
 from benchmarks.world import prepare_service, service_environment
 from profilesvc.bootstrap import Runtime, open_services
-from profilesvc.domain.connection import OFFLINE_AFTER
+from profilesvc.domain.heartbeats import OFFLINE_AFTER
 from profilesvc.domain.time import DAY, HOUR, MINUTE, FrozenClock
 from profilesvc.operations import generate
 from profilesvc.operations.generate import Amounts

@@ -23,7 +23,6 @@ from profilesvc.domain.signing_keys import ALGORITHMS, Algorithm
 from profilesvc.domain.time import Clock, SystemClock
 from profilesvc.fixtures import TEST_KEY_IDS, fixture_path, load_world
 from profilesvc.limits.limiter import Limiter
-from profilesvc.limits.opening import open_allowance, open_budget, open_windows
 from profilesvc.operations import demo_data, housekeeping
 from profilesvc.provider.port import Provider
 from profilesvc.services import pepper, provider_logins
@@ -155,9 +154,19 @@ def open_limiter(settings: Settings, clock: Clock, metrics: Metrics, *, serving:
 
 
 def _open_windows(settings: Settings, clock: Clock) -> Windows:
-    """Return the counters of this process, or those of all processes in Redis or Valkey."""
+    """Return the counters of this process, or those of all processes in Redis or Valkey.
+
+    Modules are imported here, so that a command that counts nothing starts without them.
+    """
+    from profilesvc.limits.counters import MemoryWindows
+
+    memory = MemoryWindows(clock)
+    if not settings.limits.shared:
+        return memory
+    from profilesvc.limits.redis import SharedWindows
+
     try:
-        return open_windows(settings.limits, clock)
+        return SharedWindows(settings.limits.storage_url.get_secret_value(), memory)
     except ValueError as error:
         raise SettingsError(f"{PREFIX}LIMITS__STORAGE_URL: {error}") from None
 
@@ -322,21 +331,18 @@ async def _open_counters(
     from profilesvc.provider.quota import Counters, counting
 
     windows, leases = _open_windows(settings, clock), storage.leases
-    budget, allowance = open_budget(settings.limits, clock), open_allowance(settings.limits, clock)
     by_windows = counting(windows)
 
-    async def count(bucket: str, window: Window) -> int:
+    async def count_edit(bucket: str, window: Window) -> int:
         if isinstance(leases, PostgresLeases) and not settings.limits.shared:
             with suppress(ServiceError):
                 return await leases.spend(bucket, window)
         return await by_windows(bucket, window)
 
     try:
-        yield Counters(budget, allowance, count, metrics.quota_event)
+        yield Counters(windows, count_edit, metrics.quota_event)
     finally:
         await windows.close()
-        await budget.close()
-        await allowance.close()
 
 
 class _Closed:

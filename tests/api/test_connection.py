@@ -7,12 +7,12 @@ import httpx
 from sqlalchemy import select
 
 from conftest import AsService, AsUser
-from profilesvc.domain.connection import HISTORY
+from profilesvc.domain.heartbeats import HISTORY
 from profilesvc.domain.time import HOUR, FrozenClock, iso, month_start
 from profilesvc.services import keys as key_service
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
-from profilesvc.storage import connection as beats
+from profilesvc.storage import heartbeats as beats
 from profilesvc.storage.tables import contacts
 from support.api import ALICE, BOB, Site, assert_error, assert_ok, fields
 from support.fleet import in_process

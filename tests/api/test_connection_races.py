@@ -11,7 +11,7 @@ from conftest import ON_POSTGRES
 from profilesvc.domain.time import FrozenClock
 from profilesvc.services import locations
 from profilesvc.services.context import Services
-from profilesvc.services.logins import connections as provider_connections
+from profilesvc.services.logins import logins
 from profilesvc.storage import idempotency
 from profilesvc.storage.tables import metadata
 from support.api import ALICE, assert_error, assert_ok
@@ -168,7 +168,7 @@ async def test_login_that_is_connected_again_is_not_withdrawn(
     again = await connected(browser, alice)
     await forget_calls(emulator)
     clock.advance(seconds=61)
-    await provider_connections.revoke_due(services)
+    await logins.revoke_due(services)
     assert [call["path"] for call in await calls(emulator)] == ["/revoke"]  # of the other login only
     detail = assert_ok(await alice.get(f"{CONNECTIONS}/{again}"))
     assert (detail["state"], len(detail["accounts"])) == ("active", 1)

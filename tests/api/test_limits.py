@@ -37,7 +37,7 @@ async def test_A114_the_301st_creation_within_an_hour(
         assert_ok(await alice.delete(f"{CREDENTIALS}/{key['client_id']}"))
     clock.advance(minutes=5)
     for _ in range(289):
-        await services.limiter.creation(user_id=1)
+        await services.limiter.count("creations-per-user", 1)
     assert_ok(await alice.post(CREDENTIALS, json=NEW_KEY), 201)
     refused = await alice.post(CREDENTIALS, json=NEW_KEY)
     assert assert_limited(refused) == 3_300

@@ -17,9 +17,9 @@ from profilesvc.operations import operator
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.accounts import deletion
 from profilesvc.services.context import Services
-from profilesvc.services.logins import connections as provider_connections
+from profilesvc.services.logins import logins
 from profilesvc.services.provider_logins import provider_of
-from profilesvc.storage import provider_connections as table
+from profilesvc.storage import provider_logins as table
 from profilesvc.storage import tables
 from profilesvc.storage.accounts import deletions
 from support.api import ALICE, assert_ok
@@ -121,7 +121,7 @@ async def test_login_that_is_connected_again_is_not_revoked_later(
     number = await connected(browser, alice)
     clock.advance(minutes=2)
     await forget_calls(emulator)
-    await provider_connections.revoke_due(services)
+    await logins.revoke_due(services)
     assert await calls(emulator) == []
     assert assert_ok(await alice.get(f"{CONNECTIONS}/{number}"))["state"] == "active"
 
@@ -141,7 +141,7 @@ async def test_consent_that_returns_after_the_deletion_of_the_account_is_withdra
     assert "the account that it was for is no longer active" in page.text
     assert await rows(services) == [("disconnected", True)]
     await forget_calls(emulator)
-    await provider_connections.revoke_due(services)
+    await logins.revoke_due(services)
     assert [(call["path"], call["status"]) for call in await calls(emulator)] == [("/revoke", 200)]
     clock.advance(minutes=6)
     await deletion.run_once(services)
@@ -163,7 +163,7 @@ async def test_suspended_owner_gets_no_login_and_keeps_those_connected_before(
     back = await sent_by_link(dana, alice)
     await operator.suspend(services, ALICE)
     await dana.open(back, 401)
-    await provider_connections.revoke_due(services)
+    await logins.revoke_due(services)
     assert await rows(services) == [("disconnected", False)]
     await operator.resume(services, ALICE)
     await connected(browser, alice)
@@ -172,6 +172,6 @@ async def test_suspended_owner_gets_no_login_and_keeps_those_connected_before(
     await dana.open(back, 401)
     await forget_calls(emulator)
     clock.advance(days=1)
-    await provider_connections.revoke_due(services)
+    await logins.revoke_due(services)
     assert await calls(emulator) == []  # that would end the login of before too
     assert await rows(services) == [("disconnected", False), ("active", True)]

@@ -10,8 +10,8 @@ from jsonschema import Draft202012Validator
 from conftest import make_settings
 from profilesvc.api.openapi import schemas as openapi_schemas
 from profilesvc.bootstrap import create_app
-from profilesvc.lab.examples import examples
 from support.documents import inlined
+from support.examples import examples
 
 Content = tuple[str, str, dict[str, Any]]  # operation, "request" or a status, what is sent
 
@@ -41,7 +41,7 @@ def values(document: dict[str, Any], content: dict[str, Any]) -> Iterator[Any]:
 
 def test_every_body_has_examples_that_fit_its_schema(document: dict[str, Any]) -> None:
     for operation, place, content in contents(document):
-        hint = f"add a call of `{operation}` to src/profilesvc/lab/examples/examples.py and run `make openapi`"
+        hint = f"add a call of `{operation}` to tests/support/examples/examples.py and run `make openapi`"
         assert content["examples"], f"the {place} has no example: {hint}"
         schema = {**content["schema"], "components": document["components"]}
         for value in values(document, content):
@@ -64,7 +64,7 @@ def test_every_error_is_recorded(document: dict[str, Any]) -> None:
         for status, named in errors.items()
         for name in named
     }
-    hint = "add a call to src/profilesvc/lab/examples/examples.py and run `make openapi`"
+    hint = "add a call to tests/support/examples/examples.py and run `make openapi`"
     assert document["components"]["examples"].keys() - recorded == set(), hint
 
 

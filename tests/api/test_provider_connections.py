@@ -16,8 +16,8 @@ from profilesvc.provider.remote import RemoteProvider
 from profilesvc.services.access import require_location
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.drafts import drafts, photos
-from profilesvc.services.logins import connections as provider_connections
-from profilesvc.storage import provider_connections as connections_table
+from profilesvc.services.logins import logins
+from profilesvc.storage import provider_logins
 from profilesvc.storage.tables import metadata
 from support.api import ALICE, BOB, assert_error, assert_ok
 from support.consent import (
@@ -141,7 +141,7 @@ async def test_import_leaves_what_was_read_meanwhile(
     await add_dana(emulator)
     number = await connected(browser, alice)
     await imported(alice, number, locations=[BAKERY])
-    find = provider_connections._found
+    find = logins._found
 
     async def find_slowly(*args: Any) -> Any:
         found = await find(*args)
@@ -150,7 +150,7 @@ async def test_import_leaves_what_was_read_meanwhile(
         assert assert_ok(await alice.get("/api/v1/external-business/locations/411"))["title"] == "Newer"
         return found
 
-    monkeypatch.setattr(provider_connections, "_found", find_slowly)
+    monkeypatch.setattr(logins, "_found", find_slowly)
     await imported(alice, number, locations=[BAKERY])
     listed = assert_ok(await alice.get("/api/v1/external-business/locations"))["locations"]
     assert [location["title"] for location in listed if location["name"] == BAKERY] == ["Newer"]
@@ -342,7 +342,7 @@ async def test_database_that_fails_while_a_token_is_renewed_is_no_lost_response(
     await imported(alice, await connected(browser, alice), locations=[BAKERY])
     clock.advance(hours=2)
     await forget_calls(emulator)
-    works, original = [True] if statement == "find" else [], getattr(connections_table, statement)
+    works, original = [True] if statement == "find" else [], getattr(provider_logins, statement)
 
     async def failing(*args: Any, **values: Any) -> Any:
         if not works:
@@ -350,7 +350,7 @@ async def test_database_that_fails_while_a_token_is_renewed_is_no_lost_response(
         works.pop()
         return await original(*args, **values)
 
-    monkeypatch.setattr(connections_table, statement, failing)
+    monkeypatch.setattr(provider_logins, statement, failing)
     answer = await alice.post("/api/v1/posts", params={"locationId": BAKERY}, json={"summary": "Once"})
     monkeypatch.undo()
     if is_sent:
@@ -455,12 +455,12 @@ async def test_disconnect_revokes_the_consent_and_repeats_it(
     await services.background.settle()
     await heal(emulator)
     await forget_calls(emulator)
-    await provider_connections.revoke_due(services)
+    await logins.revoke_due(services)
     assert await calls(emulator) == []  # not before the pause has ended
     clock.advance(seconds=61)
-    await provider_connections.revoke_due(services)
+    await logins.revoke_due(services)
     assert [(call["path"], call["status"]) for call in await calls(emulator)] == [("/revoke", 200)]
-    await provider_connections.revoke_due(services)
+    await logins.revoke_due(services)
     assert len(await calls(emulator)) == 1
     async with services.storage.read() as session:
         table = metadata.tables["provider_connections"]
@@ -478,7 +478,7 @@ async def test_token_of_a_consent_that_cannot_be_revoked_is_deleted_in_the_end(
     await services.background.settle()
     for _ in range(6):
         clock.advance(seconds=2 * DAY // 1000)
-        await provider_connections.revoke_due(services)
+        await logins.revoke_due(services)
     async with services.storage.read() as session:
         [row] = (await session.execute(select(metadata.tables["provider_connections"]))).all()
     assert (row.refresh_token, row.revoke_at) == (None, None)

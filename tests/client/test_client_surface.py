@@ -14,6 +14,7 @@ from profilesvc.contract.keys import KeyCreated
 from profilesvc.contract.posts import Post
 from support.api import CAROL
 from support.client import AIRPORT, BOOKS, PIER, STATION, Recorded, Service, new_key
+from support.surface import REQUESTS
 
 MODULES = (operations, profiles, webhooks)
 BUILT = {
@@ -39,6 +40,24 @@ def test_help_shows_parameters_and_results() -> None:
     assert told.return_annotation.__name__ == "PostList"
     assert inspect.signature(client.iter_posts).return_annotation == Iterator[Post]
     assert inspect.signature(AsyncProfileClient.iter_posts).return_annotation == AsyncIterator[Post]
+
+
+@pytest.mark.parametrize("name", sorted(name for name in BUILT if name.startswith("list_")))
+def test_a_list_has_the_name_of_its_operation(name: str) -> None:
+    required = [each for each in inspect.signature(BUILT[name]).parameters.values() if each.default is each.empty]
+    operation = BUILT[name](*("CLIENT" for _ in required))
+    method, path, _, _ = REQUESTS[name]
+    assert (operation.method, operation.path) == (method, path)
+
+
+def test_the_audit_trail_and_events_have_names_of_their_own() -> None:
+    returned = {name: str(inspect.signature(value).return_annotation) for name, value in BUILT.items()}
+    assert {name for name, kind in returned.items() if "AuditTrail" in kind} == {
+        "list_audit",
+        "list_key_audit",
+        "iter_key_audit",
+    }
+    assert {name for name, kind in returned.items() if "EventList" in kind} == {"list_events", "iter_events"}
 
 
 class TestKeys:
@@ -88,10 +107,10 @@ class TestKeys:
         for _ in range(2):
             alice.deactivate_key(key.client_id)
             alice.reactivate_key(key.client_id)
-        told = [event.event for event in alice.iter_key_events(key.client_id, limit=2)]
+        told = [event.event for event in alice.iter_key_audit(key.client_id, limit=2)]
         assert told == ["key.reactivated", "key.deactivated"] * 2 + ["key.created"]
-        assert alice.key_events(key.client_id, limit=2).next_before
-        assert [event.event for event in alice.events().events] == told
+        assert alice.list_key_audit(key.client_id, limit=2).next_before
+        assert [event.event for event in alice.list_audit().events] == told
 
     def test_have_requests(self, alice: ProfileClient, site: ProfileClient, key: KeyCreated) -> None:
         for _ in range(2):

@@ -40,7 +40,7 @@ def test_webhooks_live(service: Service, alice: ProfileClient) -> None:
     with pytest.raises(e.Conflict):
         alice.recover_webhook(made.id, "2026-01-02T00:00:00Z")
     alice.change_webhook(made.id, enabled=True)
-    assert alice.recover_webhook(made.id, "2026-01-02T00:00:00Z").queued == len(alice.read_events().events)
+    assert alice.recover_webhook(made.id, "2026-01-02T00:00:00Z").queued == len(alice.list_events().events)
     assert alice.recover_webhook(made.id, "2026-01-02T00:00:00Z").queued == 0, "they are on their way"
     assert alice.delete_webhook(made.id).deleted
     with pytest.raises(e.NotFound):

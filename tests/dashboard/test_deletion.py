@@ -12,7 +12,7 @@ from profilesvc.delivery.worker import deliver_due
 from profilesvc.domain.time import FrozenClock
 from profilesvc.services.accounts import deletion
 from profilesvc.services.context import Services
-from profilesvc.services.logins import connections as provider_connections
+from profilesvc.services.logins import logins
 from support.api import ALICE, BOB, Site, assert_ok
 from support.consent import BAKERY, add_dana, connected, everything, imported
 from support.dashboard_browser import COOKIE, Browser, SignIn
@@ -98,7 +98,7 @@ async def test_nothing_of_the_owner_is_left_and_others_go_on(
     last = [path.read_text() for path in folder.iterdir() if "Your account is deleted" in path.read_text()]
     assert [f"To: {ALICE}" in text for text in last] == [True]
     await deletion.run_once(services)
-    await provider_connections.revoke_due(services)
+    await logins.revoke_due(services)
     assert "/revoke" in [call["path"] for call in await calls(emulator)]
     clock.advance(minutes=16)
     await deletion.run_once(services)

@@ -129,6 +129,9 @@ PROBLEMS = (  # that a scheduled post can have
     "The external provider rejected the request: Too long.\nShorten it.",
     "The external provider rejected the request at summary: Too long.",
     "The quota of requests to the external provider is used up; try again later.",
+    "This owner's share of the quota of requests to the external provider is used up; try again later.",
+    "The limit of 10,000 updates of locations per day is used up; try again later.",
+    "This owner's share of the limit of 10,000 updates of locations per day is used up; try again later.",
     "The monthly limit of 30 posts is used up. It resets on 2026-12-01.",
     UNKNOWN,
 )

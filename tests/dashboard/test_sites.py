@@ -12,8 +12,8 @@ from conftest import AsService
 from profilesvc.domain.time import FrozenClock
 from profilesvc.services import holds
 from profilesvc.services.context import Services
-from profilesvc.storage import connection
-from profilesvc.storage.connection import Beat
+from profilesvc.storage import heartbeats
+from profilesvc.storage.heartbeats import Beat
 from profilesvc.storage.tables import keys
 from support.api import ALICE, BOB, assert_ok
 from support.dashboard_browser import Browser, SignIn, as_agency
@@ -164,7 +164,7 @@ async def test_an_update_has_only_the_rows_that_changed(agency: Browser, service
         query = select(keys.c.id, keys.c.owner_id).where(keys.c.location_name == f"locations/{shown[7]}")
         key = (await session.execute(query)).one()
     beat = Beat(key.owner_id, key.id, services.clock.now(), "9.9.9")
-    await services.storage.commit(connection.recording(services.storage.dialect, [beat]))
+    await services.storage.commit(heartbeats.recording(services.storage.dialect, [beat]))
     answer = await agency.http.get(poll)
     assert len(re.findall('<tr id="card-.*" data-keep>', answer.text)) == 49
     agency.answer = answer

@@ -95,9 +95,10 @@ def used(expression: str) -> Iterator[tuple[str, set[str]]]:
 async def test_the_rules_and_the_dashboard_use_metrics_that_exist(
     http: httpx.AsyncClient, plugin: Site, services: Services
 ) -> None:
-    """The text of /metrics after a request, a count, a rejection and a delivery has every name and label."""
+    """The text of /metrics after a request, a count, two rejections and a delivery has every name and label."""
     assert_ok(await plugin.http.get("/api/v1/posts", params={"locationId": "111"}))
     services.metrics.limit_reached("in-flight")
+    services.metrics.quota_event("posts", "refused")
     services.metrics.delivery("webhook", "delivered")
     await counts.count(services)
     exposed: dict[str, set[str]] = {"up": set()}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from support.core_page import code
 from support.page_blocks import Block, blocks, excerpt, file_of, is_shown, pages, same_json, same_text
 from support.page_runner import LANGUAGES, Folder, program_of
 from support.repository import DOCS
@@ -20,6 +21,8 @@ def test_every_block_has_a_proof(page: str) -> None:
     for block in blocks(page):
         if block.proof == "file":
             assert block.text == excerpt(block.argument), block
+        if block.proof == "code":
+            assert block.text in code(), block
         if block.proof == "test":
             source, name = file_of(block.argument).read_text("utf-8"), block.argument.partition("::")[2]
             assert f"def {name}(" in source, block

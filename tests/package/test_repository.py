@@ -89,7 +89,7 @@ def test_the_first_change_fails_the_tests_of_its_rule(tmp_path: Path) -> None:
     for name in ("src", "tests", "docs", "data", "pyproject.toml"):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, tmp_path / name)
-    file = tmp_path / "src/profilesvc/domain/connection.py"
+    file = tmp_path / "src/profilesvc/domain/heartbeats.py"
     text, count = re.subn(r"^ONLINE_FOR = .*\n", change.text, file.read_text("utf-8"), flags=re.MULTILINE)
     assert count == 1
     words = command.text.split()

@@ -2,11 +2,8 @@
 
 import time
 
-import pytest
-
 from profilesvc.domain.time import FrozenClock
 from profilesvc.provider.quota import Counters, Quota
-from profilesvc.provider.responses import Received, is_over_quota
 from profilesvc.settings import ProviderSettings
 from support.provider import Rig, refused_by
 
@@ -58,42 +55,11 @@ async def test_emulator_limits_updates_per_day(emulator: Rig) -> None:
     assert (await emulator.patch(PIER, {"title": "Newer"}, "title")).status_code == 200
 
 
-async def budgets(rig: Rig) -> dict[str, int]:
-    return {each.api: each.budget for each in await rig.provider.quota()}
-
-
-async def test_429_of_the_project_shrinks_the_budget_of_its_api(emulator: Rig) -> None:
-    emulator.provider = emulator.adapter(requests_per_minute=300)
+async def test_429_of_the_project_is_reported(emulator: Rig) -> None:
     await emulator.put_state(switches={"requests_per_minute": 1})
     await emulator.provider.location(PIER)
     error = await refused_by(emulator.provider.location(PIER))
-    assert (error.reason, error.provider_reason) == ("rate_limited", "RATE_LIMIT_EXCEEDED")
-    others = dict.fromkeys(("verifications", "accounts", "posts", "notifications"), 300)
-    assert await budgets(emulator) == {**others, "information": 150}
-    emulator.clock.advance(minutes=10)
-    assert await budgets(emulator) == {**others, "information": 300}
-
-
-async def test_429_for_the_edits_of_a_profile_shrinks_nothing(emulator: Rig) -> None:
-    emulator.provider = emulator.adapter(requests_per_minute=300)
-    await emulator.put_state(switches={"edits_per_minute": 1})
-    await emulator.provider.patch_location(PIER, {"title": "New"}, ["title"])
-    assert (await refused_by(emulator.provider.patch_location(PIER, {"title": "A"}, ["title"]))).http_status == 429
-    assert set((await budgets(emulator)).values()) == {300}
-
-
-@pytest.mark.parametrize(
-    ("body", "is_edit", "shrinks"),
-    [
-        (b'{"error": {"status": "RESOURCE_EXHAUSTED"}}', False, True),
-        (b'{"error": {"status": "RESOURCE_EXHAUSTED"}}', True, False),
-        (b'{"error": {"status": "UNAVAILABLE"}}', False, False),
-        (b"<html>Too Many Requests", False, False),
-        (b'{"error": []}', False, False),
-    ],
-)
-def test_429_without_details(body: bytes, is_edit: bool, shrinks: bool) -> None:
-    assert is_over_quota(Received(429, body), is_edit=is_edit) is shrinks
+    assert (error.reason, error.provider_reason, error.retryable) == ("rate_limited", "RATE_LIMIT_EXCEEDED", True)
 
 
 async def test_request_over_the_quota_does_not_reach_the_provider(emulator: Rig) -> None:
@@ -127,7 +93,7 @@ async def test_updates_per_day_are_refused_by_the_client(emulator: Rig) -> None:
 
 
 async def test_token_that_is_replaced_costs_a_second_request(emulator: Rig) -> None:
-    provider = emulator.adapter(requests_per_minute=2)
+    provider = emulator.adapter(requests_per_minute=2, owner_share_percent=100)
     await emulator.fault("status", status=401, match={"path": ".*/locations/111"})
     await provider.location(PIER)
     assert (await refused_by(provider.location(PIER))).reason == "quota"

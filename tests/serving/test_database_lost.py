@@ -25,7 +25,7 @@ from profilesvc.services.context import Services
 from profilesvc.services.insight import request_log
 from profilesvc.settings import Settings
 from profilesvc.storage import keys
-from profilesvc.storage.connection import Beat
+from profilesvc.storage.heartbeats import Beat
 from profilesvc.storage.keys import KeyState
 from profilesvc.storage.tables import users
 from profilesvc.storage.users import list_users

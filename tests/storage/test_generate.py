@@ -6,8 +6,8 @@ from sqlalchemy import func, insert, select
 
 from conftest import AsUser
 from profilesvc.contract.errors import CONFLICT
-from profilesvc.domain.connection import online_share
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.heartbeats import online_share
 from profilesvc.domain.permissions import ALL
 from profilesvc.emulator.embedded import add_to_embedded
 from profilesvc.fixtures import load_world

@@ -8,8 +8,8 @@ from profilesvc.fixtures import load_world
 from profilesvc.operations import generate
 from profilesvc.operations.generate import Amounts
 from profilesvc.services.context import Services
-from profilesvc.storage import connection
-from profilesvc.storage.connection import Beat
+from profilesvc.storage import heartbeats
+from profilesvc.storage.heartbeats import Beat
 from support.citus import on_one_server
 
 _TABLES = ["connections", "contacts"]
@@ -23,7 +23,7 @@ async def in_place(database: asyncpg.Connection, beats: list[Beat]) -> dict[str,
         await database.execute(f"VACUUM FULL ANALYZE {table}")
     async with database.transaction():
         before = await updates(database)
-        for step in connection.recording("postgresql", beats):
+        for step in heartbeats.recording("postgresql", beats):
             await database.executemany(step.sql, step.rows)
         after = await updates(database)
     return {table: (after[table][1] - before[table][1]) / (after[table][0] - before[table][0]) for table in _TABLES}

@@ -114,6 +114,19 @@ async def test_A152_a_small_step_back_is_over_after_two_windows(memory: Rig) -> 
     assert await taken(windows, 1) == [True]
 
 
+async def test_standing_counts_nothing(rig: Rig) -> None:
+    windows, move = rig
+    assert (await windows.standing("standing", THREE)).left == 3
+    await taken(windows, 2, "standing")
+    await move(4 * SECOND)
+    await taken(windows, 2, "standing")
+    full = await windows.standing("standing", THREE)
+    assert full.left == 0
+    assert 5_500 <= full.wait <= 6_000
+    await move(full.wait + 1)
+    assert [(await windows.standing("standing", THREE)).left for _ in range(2)] == [2, 2]
+
+
 async def test_a_closed_bucket_grants_nothing(rig: Rig) -> None:
     windows, _ = rig
     assert await windows.take("x", Window(0, MINUTE)) == (False, Standing(0, MINUTE))
@@ -201,7 +214,7 @@ async def test_a_deadline_ends_a_call_whose_client_loses_the_cancellation(
         return True, Standing(1, 0)
 
     monkeypatch.setattr(windows._shared, "take", losing)
-    monkeypatch.setattr(windows._server.client, "initialize", lambda: asyncio.sleep(0))
+    monkeypatch.setattr(windows._client, "initialize", lambda: asyncio.sleep(0))
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
             await windows.take("x", THREE)

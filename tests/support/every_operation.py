@@ -36,15 +36,15 @@ async def every_operation(surface: Surface) -> None:
         ("list_locations", {"page": "2", "limit": "1"}),
         ("list_sync_history", {"page": "2", "limit": "1"}),
         ("list_key_requests", {"before": "1767323045678-9", "errors_only": "true", "days": "30"}),
-        ("read_events", {"after": "evt_1_1", "types": "key.created,key.rolled"}),
+        ("list_events", {"after": "evt_1_1", "types": "key.created,key.rolled"}),
     ]:
         assert (await surface.ask(name, params=params)).is_success, name
     for _ in range(2):
         assert (await surface.ask("test_webhook")).is_success
     for name, params in [
         ("list_keys", {"include_revoked": "true", "limit": "1"}),
-        ("list_events", {"limit": "1"}),
-        ("list_key_events", {"limit": "1"}),
+        ("list_audit", {"limit": "1"}),
+        ("list_key_audit", {"limit": "1"}),
         ("list_deliveries", {"limit": "1"}),
     ]:
         first = assert_ok(await surface.ask(name, params=params))

@@ -139,6 +139,11 @@ def counting(windows: Callable[[], MemoryWindows]) -> Quart:
         granted, standing = await windows().take(bucket, Window(*window))
         return [granted, *standing]
 
+    @app.post("/standing")
+    async def standing() -> Any:
+        bucket, *window = await request.get_json()
+        return [*await windows().standing(bucket, Window(*window))]
+
     @app.post("/strike")
     async def strike() -> Any:
         bucket, *window = await request.get_json()

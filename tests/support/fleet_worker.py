@@ -88,6 +88,9 @@ class OneCount:
         granted, *standing = await self._ask("take", bucket, window)
         return granted, Standing(*standing)
 
+    async def standing(self, bucket: str, window: Window) -> Standing:
+        return Standing(*await self._ask("standing", bucket, window))
+
     async def strike(self, bucket: str, window: Window) -> int:
         delay: int
         (delay,) = await self._ask("strike", bucket, window)

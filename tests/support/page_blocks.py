@@ -7,6 +7,7 @@ The line before a block is a comment that names its proof:
 - `<!-- output -->`: compared with the output of the block above, which can be one per language.
 - `<!-- file: PATH -->` or `<!-- file: PATH#NAME -->`: equal to a file, or to its lines between `[NAME]` and `[/NAME]`.
 - `<!-- test: PATH::NAME -->`: the named test reads the block and proves it.
+- `<!-- code -->`: written from the code, by `core_page.py`.
 """
 
 import json
@@ -22,7 +23,7 @@ from support.repository import ROOT, text_files
 _BLOCK = re.compile(
     r"^(?P<indent> *)(?P<fence>```+)(?P<info>[^`\n]*)\n(?P<text>.*?)^(?P=indent)(?P=fence) *$", re.MULTILINE | re.DOTALL
 )
-_MARK = re.compile(r"^ *<!-- (run|serve|output|file|test)(?:: (\S+))? -->\n\Z", re.MULTILINE)
+_MARK = re.compile(r"^ *<!-- (run|serve|output|file|test|code)(?:: (\S+))? -->\n\Z", re.MULTILINE)
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z| UTC)")
 
 

@@ -24,6 +24,7 @@ from profilesvc.domain.rates import Window
 from profilesvc.limits.settings import LimitSettings
 from profilesvc.settings import PREFIX, Settings
 from profilesvc.settings.secret_files import is_secret
+from support.core_page import BLOCKS
 from support.documents import inlined
 from support.repository import DOCS, ROOT
 
@@ -223,6 +224,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "plugin-files": plugin_files_table,
     "settings": settings_table,
     "test-errors": recipes_table,
+    **BLOCKS,
     **{f"settings-{group}": lambda group=group: settings_table(group) for group in _groups()},  # type: ignore[misc]
 }
 

@@ -111,9 +111,9 @@ REQUESTS: dict[str, Request] = {
     "end_previous_secret": ("POST", "/api/v1/developer/credentials/CLIENT/end-previous-secret", None, {}),
     "deactivate_key": ("POST", "/api/v1/developer/credentials/CLIENT/deactivate", None, {}),
     "reactivate_key": ("POST", "/api/v1/developer/credentials/CLIENT/reactivate", None, {}),
-    "list_key_events": ("GET", "/api/v1/developer/credentials/CLIENT/audit", None, {}),
+    "list_key_audit": ("GET", "/api/v1/developer/credentials/CLIENT/audit", None, {}),
     "list_key_requests": ("GET", "/api/v1/developer/credentials/CLIENT/requests", None, {}),
-    "list_events": ("GET", "/api/v1/audit", None, {}),
+    "list_audit": ("GET", "/api/v1/audit", None, {}),
     "create_alert": ("POST", "/api/v1/alerts", {"address": "NUMBER@harbour.example.com"}, {}),
     "list_alerts": ("GET", "/api/v1/alerts", None, {}),
     "get_alert": ("GET", "/api/v1/alerts/ALERT", None, {}),
@@ -139,7 +139,7 @@ REQUESTS: dict[str, Request] = {
     "resend_delivery": ("POST", "/api/v1/webhooks/WEBHOOK/deliveries/DELIVERY/resend", None, {}),
     "recover_webhook": ("POST", "/api/v1/webhooks/WEBHOOK/recover", {"since": "2026-01-02T00:00:00Z"}, {}),
     "delete_webhook": ("DELETE", "/api/v1/webhooks/WEBHOOK", None, {}),
-    "read_events": ("GET", "/api/v1/events", None, {}),
+    "list_events": ("GET", "/api/v1/events", None, {}),
     "revoke_key": ("DELETE", "/api/v1/developer/credentials/CLIENT", None, {}),
 }
 OVERRIDDEN = {"locations/111": {"websiteUri": "https://provider.example/", "labels": ["provider"]}}

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profilesvc.domain.connection import site_mismatch
 from profilesvc.domain.domains import Origin, allowed_domains, origin_allowed, parse_origin, site_host
+from profilesvc.domain.heartbeats import site_mismatch
 from profilesvc.domain.time import DAY
 from profilesvc.settings import Settings, SettingsError, load
 from support.origins import DOMAINS, GOOD, HOSTILE, MALFORMED

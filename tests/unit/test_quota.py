@@ -1,25 +1,23 @@
-"""The quota of the provider's project among owners, by a simulated clock."""
+"""The fixed shares of the provider's quota, by a simulated clock."""
 
 import asyncio
 import math
-import random
-import statistics
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from profilesvc.domain.request import in_background
-from profilesvc.domain.time import MINUTE, SECOND, FrozenClock
-from profilesvc.limits.budget import Claim, MemoryBudget
+from profilesvc.domain.time import DAY, HOUR, MINUTE, SECOND, FrozenClock
 from profilesvc.provider.port import ProviderError
 from profilesvc.provider.quota import Counters, Quota
 from profilesvc.settings import ProviderSettings
+from support.provider import refused_by
 from support.simulated_time import START, LoopClock, simulate
 
 API = "posts"
-LIMIT = 300
-GREEDY = 1
+LIMIT, SHARE = 300, 120
+GREEDY, OTHER = 1, 2
 
 
 class Project:
@@ -44,6 +42,17 @@ class Project:
         self.calls.append((self.clock.now(), owner, background))
         return self.clock.now() - asked
 
+    async def granted(self, owner: int, calls: int, *, background: bool = False) -> int:
+        """How many of so many calls that cannot wait are sent."""
+        sent = 0
+        for _ in range(calls):
+            try:
+                await self.call(owner, seconds=0, background=background)
+            except ProviderError:
+                continue
+            sent += 1
+        return sent
+
     def busiest_minute(self) -> int:
         instants = sorted(instant for instant, _, _ in self.calls)
         most = first = 0
@@ -53,120 +62,77 @@ class Project:
             most = max(most, last - first + 1)
         return most
 
-    def of(self, owner: int, since: int = 0, until: float = math.inf) -> int:
-        return sum(who == owner and since <= instant - START < until for instant, who, _ in self.calls)
+
+@pytest.mark.parametrize("percent", [1, 40, 100])
+def test_owner_may_use_its_share_of_a_minute(percent: int) -> None:
+    async def story() -> None:
+        project = Project(owner_share_percent=percent)
+        assert await project.granted(GREEDY, 2 * LIMIT) == LIMIT * percent // 100
+        await asyncio.sleep(60)
+        assert await project.granted(GREEDY, 2 * LIMIT) == LIMIT * percent // 100
+
+    simulate(story())
 
 
-def test_one_owner_may_use_all_of_it() -> None:
+def test_share_is_at_least_one_request() -> None:
+    async def story() -> None:
+        project = Project(requests_per_minute=2, owner_share_percent=1)
+        assert [await project.granted(owner, 2) for owner in (GREEDY, OTHER, 3)] == [1, 1, 0]
+
+    simulate(story())
+
+
+def test_background_work_of_all_owners_uses_half() -> None:
     async def story() -> None:
         project = Project()
-        await asyncio.gather(*(project.call(GREEDY) for _ in range(2 * LIMIT)))
-        assert project.of(GREEDY, 0, MINUTE) == LIMIT
+        granted = [await project.granted(owner, LIMIT, background=True) for owner in (GREEDY, OTHER, 3)]
+        assert granted == [SHARE, LIMIT // 2 - SHARE, 0]
+
+    simulate(story())
+
+
+def test_owner_and_background_work_leave_a_tenth_to_others() -> None:
+    """Both ask for as much as they can all the time, and a person of another owner is served at once."""
+
+    async def story() -> None:
+        project = Project()
+
+        async def ask(owner: int, *, background: bool) -> None:
+            while project.clock.now() < START + 5 * MINUTE:
+                await project.call(owner, background=background)
+
+        greedy = [asyncio.ensure_future(ask(GREEDY, background=False)) for _ in range(40)]
+        rounds = [asyncio.ensure_future(ask(10 + number, background=True)) for number in range(40)]
+        waits = []
+        for _ in range(4 * LIMIT // 10):
+            await asyncio.sleep(2)
+            waits.append(await project.call(OTHER))
+        assert set(waits) == {0}
+        await asyncio.gather(*greedy, *rounds)
+        assert project.busiest_minute() <= LIMIT
+
+    simulate(story())
+
+
+def test_no_minute_has_more_requests_than_the_quota() -> None:
+    async def story() -> None:
+        project = Project()
+        await asyncio.gather(*(project.call(number % 7) for number in range(5 * LIMIT)))
         assert project.busiest_minute() == LIMIT
 
     simulate(story())
 
 
-@pytest.mark.slow
-def test_greedy_owner_has_at_most_half_while_others_wait() -> None:
+def test_request_that_was_refused_uses_no_share() -> None:
+    """The others use the quota up. What the owner asks for in vain does not count later."""
+
     async def story() -> None:
         project = Project()
-        greedy = [project.call(GREEDY) for _ in range(5 * LIMIT)]
-        others = [project.call(owner) for owner in range(2, 12) for _ in range(2 * LIMIT // 10)]
-        await asyncio.gather(*greedy, *others)
-        first_came = project.of(GREEDY, 0, MINUTE)
-        assert first_came == LIMIT  # it was alone when it asked
-        assert project.of(GREEDY, MINUTE, 3 * MINUTE) <= LIMIT
-        assert all(project.of(owner) == 2 * LIMIT // 10 for owner in range(2, 12))
-        assert project.busiest_minute() == LIMIT
-
-    simulate(story())
-
-
-async def test_half_stays_free_for_an_owner_that_was_refused() -> None:
-    clock = FrozenClock(START)
-    budget = MemoryBudget(clock)
-    for _ in range(LIMIT):
-        assert await budget.take(Claim(API, LIMIT, GREEDY)) == 0
-    assert await budget.take(Claim(API, LIMIT, 2)) == MINUTE
-    clock.advance(minutes=1)
-    granted = [await budget.take(Claim(API, LIMIT, GREEDY)) for _ in range(LIMIT)].count(0)
-    assert granted == LIMIT // 2
-    assert await budget.take(Claim(API, LIMIT, 2)) == 0
-    assert await budget.take(Claim(API, LIMIT, GREEDY)) == 0  # no other owner wants any now
-
-
-@pytest.mark.slow
-def test_none_of_500_owners_starves() -> None:
-    """Every owner asks again as soon as it was served, and one of them asks for ten at a time."""
-    waits: list[int] = []
-    served: Counter[int] = Counter()
-
-    async def owner(project: Project, number: int, rounds: random.Random) -> None:
-        await asyncio.sleep(rounds.random() * 60)
-        while project.clock.now() < START + 12 * MINUTE:
-            wait = await project.call(number)
-            served[number] += 1
-            if project.clock.now() > START + 3 * MINUTE and number != GREEDY:
-                waits.append(wait)
-
-    async def story() -> None:
-        project, rounds = Project(), random.Random(7)
-        owners = [owner(project, number, rounds) for number in range(1, 501)]
-        await asyncio.gather(*owners, *(owner(project, GREEDY, rounds) for _ in range(9)))
-        assert project.busiest_minute() <= LIMIT
-
-    simulate(story())
-    median, worst = statistics.median(waits), statistics.quantiles(waits, n=100)[98]
-    assert median > 0
-    assert worst <= 3 * median
-    others = [served[number] for number in range(2, 501)]
-    assert min(others) >= 0.7 * statistics.mean(others)
-    assert served[GREEDY] <= 3 * statistics.mean(others)  # at most one a minute more
-
-
-@pytest.mark.slow
-def test_none_of_500_owners_starves_that_repeat_refused_calls() -> None:
-    """Callers wait for two seconds at most, and repeat a refused call after Retry-After, as the client does."""
-    waits: list[int] = []
-
-    async def owner(project: Project, number: int, rounds: random.Random) -> None:
-        await asyncio.sleep(rounds.random() * 60)
-        while (started := project.clock.now()) < START + 12 * MINUTE:
-            while True:
-                try:
-                    await project.call(number, seconds=2)
-                except ProviderError as error:
-                    await asyncio.sleep((error.retry_after or 0) * (1 + rounds.random() / 4))
-                else:
-                    break
-            if started > START + 3 * MINUTE:
-                waits.append(project.clock.now() - started)
-            await asyncio.sleep(rounds.random() * 10)
-
-    async def story() -> None:
-        project, rounds = Project(), random.Random(8)
-        await asyncio.gather(*(owner(project, number, rounds) for number in range(500)))
-        assert project.events["refused"] > 500
-
-    simulate(story())
-    assert statistics.quantiles(waits, n=100)[98] <= 3 * statistics.median(waits)
-
-
-def test_interactive_calls_go_before_1000_in_the_background() -> None:
-    async def story() -> None:
-        project = Project()
-        reads = [asyncio.ensure_future(project.call(owner % 100, background=True)) for owner in range(1_000)]
-        await asyncio.sleep(1)
-        waits = await asyncio.gather(*(project.call(owner) for owner in range(LIMIT // 5)))
-        assert max(waits) == 0
-        late = asyncio.ensure_future(project.call(GREEDY))
-        await asyncio.gather(*reads, late)
-        assert project.busiest_minute() <= LIMIT
-        first = [background for instant, _, background in sorted(project.calls) if instant - START < MINUTE]
-        assert first.count(True) == LIMIT * 4 // 5
-        after = [background for instant, _, background in project.calls if instant - START >= MINUTE]
-        assert after[0] is False  # the call that came last, before 760 that had waited longer
+        await asyncio.gather(*(project.call(10 + number % 5) for number in range(LIMIT)))
+        await asyncio.sleep(30)
+        assert await project.granted(OTHER, LIMIT) == 0
+        await asyncio.sleep(30)
+        assert await project.granted(OTHER, LIMIT) == SHARE
 
     simulate(story())
 
@@ -175,12 +141,11 @@ def test_refused_at_once_if_its_turn_is_too_late() -> None:
     async def story() -> None:
         project = Project(requests_per_minute=2)
         await project.call(1)
-        await project.call(1)
+        await project.call(3)
         asked = project.clock.now()
-        with pytest.raises(ProviderError) as refused:
-            await project.call(2, seconds=2)
-        error = refused.value
+        error = await refused_by(project.call(2, seconds=2))
         assert (error.reason, error.retryable, error.reached, error.retry_after) == ("quota", True, False, 60)
+        assert error.provider_message == "the quota of requests to the external provider is used up"
         assert project.clock.now() == asked
         await asyncio.sleep(59)
         assert await project.call(2, seconds=2) == SECOND
@@ -189,75 +154,42 @@ def test_refused_at_once_if_its_turn_is_too_late() -> None:
     simulate(story())
 
 
-def test_call_behind_others_is_refused_after_its_time() -> None:
+def test_refusal_names_the_share_and_the_longest_wait() -> None:
     async def story() -> None:
-        project = Project(requests_per_minute=1)
-        await project.call(1)
-        await asyncio.sleep(59)
-        first = asyncio.ensure_future(project.call(2, seconds=5))
-        await asyncio.sleep(0)
-        asked = project.clock.now()
-        with pytest.raises(ProviderError, match="quota"):
-            await project.call(3, seconds=5)
-        assert project.clock.now() - asked <= 5 * SECOND
-        assert await first == SECOND
+        project = Project(requests_per_minute=4, owner_share_percent=50)
+        await project.call(GREEDY)
+        await asyncio.sleep(10)
+        await project.call(OTHER, background=True)
+        await project.call(GREEDY, background=True)
+        error = await refused_by(project.call(GREEDY, seconds=2))
+        assert error.provider_message is not None
+        assert error.provider_message.startswith("this owner's share of the quota of requests")
+        assert error.retry_after == 50
+        error = await refused_by(project.call(3, seconds=2, background=True))
+        assert error.provider_message is not None
+        assert error.provider_message.startswith("the quota of requests")
+        assert error.retry_after == 60
+        error = await refused_by(project.call(GREEDY, seconds=2, background=True))
+        assert error.retry_after == 60
 
     simulate(story())
-
-
-def test_cancelled_call_leaves_its_place_to_the_next() -> None:
-    async def story() -> None:
-        project = Project(requests_per_minute=1)
-        await project.call(1)
-        first, second = (asyncio.ensure_future(project.call(owner)) for owner in (2, 3))
-        await asyncio.sleep(1)
-        first.cancel()
-        assert await second == MINUTE
-
-    simulate(story())
-
-
-async def test_429_halves_the_budget_which_recovers_by_additions() -> None:
-    clock = FrozenClock(START)
-    counters = Counters.in_memory(clock)
-    quota = Quota(ProviderSettings(), counters, (API, "information"))
-
-    async def budgets() -> list[int]:
-        return [standing.budget for standing in await quota.standing()]
-
-    await quota.exceeded(API)
-    await quota.exceeded(API)  # a request that was in flight
-    assert await budgets() == [150, LIMIT]
-    clock.advance(seconds=10)
-    await quota.exceeded(API)
-    assert await budgets() == [76, LIMIT]
-    for minutes, budget in ((1, 91), (1, 106), (12, 286), (1, LIMIT), (1, LIMIT)):
-        clock.advance(minutes=minutes)
-        assert await budgets() == [budget, LIMIT]
-    for _ in range(20):
-        clock.advance(seconds=10)
-        await quota.exceeded(API)
-    assert (await budgets())[0] == LIMIT // 30
-
-
-async def test_shrunk_budget_is_what_is_granted() -> None:
-    budget = MemoryBudget(FrozenClock(START))
-    await budget.shrink(API, LIMIT)
-    granted = [await budget.take(Claim(API, LIMIT, 1)) for _ in range(LIMIT)].count(0)
-    assert granted == LIMIT // 2
 
 
 async def test_updates_of_locations_per_day() -> None:
     clock = FrozenClock(START)
-    quota = Quota(ProviderSettings(updates_per_day=2), Counters.in_memory(clock), (API,))
-    await quota.count_update(API, 1)
-    clock.advance(hours=1)
-    await quota.count_update(API, 1)
-    with pytest.raises(ProviderError) as refused:
-        await quota.count_update(API, 1)
-    assert (refused.value.reason, refused.value.retry_after) == ("quota", 23 * 3600)
-    clock.advance(hours=23)
-    await quota.count_update(API, 1)
+    quota = Quota(ProviderSettings(updates_per_day=4, owner_share_percent=50), Counters.in_memory(clock), (API,))
+    for _ in range(2):
+        await quota.count_update(API, GREEDY)
+        clock.advance(hours=1)
+    error = await refused_by(quota.count_update(API, GREEDY))
+    assert (error.reason, error.retry_after) == ("quota", (DAY - 2 * HOUR) / SECOND)
+    assert error.provider_message == "this owner's share of the limit of 4 updates of locations per day is used up"
+    await quota.count_update(API, OTHER)
+    await quota.count_update(API, OTHER)
+    error = await refused_by(quota.count_update(API, 3))
+    assert error.provider_message == "the limit of 4 updates of locations per day is used up"
+    clock.advance(hours=22)
+    await quota.count_update(API, GREEDY)
 
 
 async def test_without_limits_nothing_is_counted() -> None:
@@ -267,14 +199,4 @@ async def test_without_limits_nothing_is_counted() -> None:
         await quota.turn(API, 1, 0)
         await quota.count_update(API, 1)
         await quota.count_edit("locations/1")
-    await quota.exceeded(API)
-    assert [(each.full, each.used) for each in await quota.standing()] == [(0, 0)]
-
-
-async def test_clock_set_back_does_not_keep_the_budget_used() -> None:
-    clock = FrozenClock(START)
-    budget = MemoryBudget(clock)
-    for _ in range(2):
-        assert await budget.take(Claim(API, 2, 1)) == 0
-    clock.advance(hours=-1)
-    assert await budget.take(Claim(API, 2, 1)) == 0
+    assert await quota.standing() == [(API, 0, 0)]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from profilesvc.settings import PREFIX, Settings, SettingsError, load
-from profilesvc.settings.secret_files import secrets
+from profilesvc.settings.secret_files import variables
 from support.repository import DOCS
 
 VALUES = {
@@ -41,7 +41,7 @@ def refused(**settings: str | Path | None) -> str:
 
 def test_each_secret_can_be_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = {}
-    for variable in secrets(Settings, PREFIX):
+    for variable in variables(Settings, PREFIX, secret=True):
         wanted[variable] = VALUES.get(variable.removeprefix(PREFIX), f"hush-hush-{variable}")
         (tmp_path / variable).write_text(wanted[variable] + "\n", "utf-8")
         monkeypatch.setenv(f"{variable}_FILE", str(tmp_path / variable))
@@ -52,7 +52,7 @@ def test_each_secret_can_be_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_the_page_marks_the_same_settings_as_secrets() -> None:
     marked = re.findall(r"^\| `(\w+)` \| [^|]* \| \*\*Secret\.\*\*", (DOCS / "settings.md").read_text("utf-8"), re.M)
-    assert {f"{PREFIX}{name}" for name in marked} == set(secrets(Settings, PREFIX))
+    assert {f"{PREFIX}{name}" for name in marked} == set(variables(Settings, PREFIX, secret=True))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The history of a site with several keys, and its part online."""
 
 from profilesvc.dashboard.sites import listing as site_list
-from profilesvc.domain.connection import HISTORY, Period, Span, joined, online_share, periods
+from profilesvc.domain.heartbeats import HISTORY, Period, Span, joined, online_share, periods
 from profilesvc.domain.time import DAY, HOUR
 
 NOW = 100 * DAY

@@ -210,9 +210,9 @@ async function webhooks(): Promise<void> {
   assert.ok((await data(api.recoverWebhook({ client: owner, path, body: { since } }))).queued >= 0);
   assert.notEqual((await data(api.rollWebhook({ client: owner, path }))).secret, made.secret);
   assert.ok((await data(api.deleteWebhook({ client: owner, path }))).deleted);
-  const all = (await data(api.readEvents({ client: owner, query: { limit: 100 } }))).events.map((event) => event.id);
+  const all = (await data(api.listEvents({ client: owner, query: { limit: 100 } }))).events.map((event) => event.id);
   const read: string[] = [];
-  for await (const page of pages((query) => data(api.readEvents({ client: owner, query })), { limit: 1 })) {
+  for await (const page of pages((query) => data(api.listEvents({ client: owner, query })), { limit: 1 })) {
     read.push(...page.events.map((event) => event.id));
   }
   assert.ok(all.length > 1);
@@ -258,7 +258,7 @@ async function lastOfKey(key: api.KeyCreated): Promise<void> {
   const load = (query: { limit: number }) => data(api.listKeyEvents({ client: owner, path, query }));
   for await (const page of pages(load, { limit: 5 })) events.push(...page.events.map((entry) => entry.event));
   assert.ok(events.length > 5 && events.includes("key.created"));
-  assert.ok((await data(api.listEvents({ client: owner, query: { limit: 1 } }))).next_before);
+  assert.ok((await data(api.listAudit({ client: owner, query: { limit: 1 } }))).next_before);
   const log = await data(api.listKeyRequests({ client: owner, path, query: { days: 2, limit: 1 } }));
   assert.ok(log.usage.length === 2 && log.usage[0]!.requests > 0 && log.requests[0]!.method);
   assert.ok((await data(api.revokeKey({ client: owner, path }))).revoked);

@@ -17,10 +17,10 @@ from profilesvc.api.quart_fast import FastApp
 from profilesvc.api.routes import (
     alerts,
     audit,
-    connection,
     events,
     guides,
     health,
+    heartbeats,
     keys,
     locations,
     notifications,
@@ -38,7 +38,7 @@ from profilesvc.server.scope import App
 from profilesvc.services.context import Services
 
 _OF_OWNERS = (keys, audit, events, webhooks, alerts, provider_connections)
-_NOUNS = (*_OF_OWNERS, tokens, connection, posts, reviews, locations, sync, oauth2, wellknown)
+_NOUNS = (*_OF_OWNERS, tokens, heartbeats, posts, reviews, locations, sync, oauth2, wellknown)
 OpenServices = Callable[[], AbstractAsyncContextManager[Services]]
 Around = Callable[[App], App]
 

@@ -22,7 +22,7 @@ def provider() -> None:
 
 @app.command()
 def quota(as_json: AsJson = False) -> None:
-    """Show the budget of each API, the requests of the last minute, and the owners that wait."""
+    """Show the requests per minute of each API, and those of the last minute."""
     from profilesvc.operations import provider_quota
 
     rows, is_shared = run(provider_quota.standing, provider=True)
@@ -34,17 +34,17 @@ def quota(as_json: AsJson = False) -> None:
 @connections.command("list")
 def list_all(as_json: AsJson = False) -> None:
     """List the logins of all users, without tokens."""
-    from profilesvc.operations import provider_connections
+    from profilesvc.operations import provider_logins
 
-    show([row._asdict() for row in run(provider_connections.listing)], as_json)
+    show([row._asdict() for row in run(provider_logins.listing)], as_json)
 
 
 @connections.command()
 def check(owner_id: Id, connection_id: Id, as_json: AsJson = False) -> None:
     """Ask the provider which accounts a login sees. The exit code is 1 if the login does not work."""
-    from profilesvc.operations import provider_connections
+    from profilesvc.operations import provider_logins
 
-    found = run(lambda services: provider_connections.check(services, owner_id, connection_id), provider=True)
+    found = run(lambda services: provider_logins.check(services, owner_id, connection_id), provider=True)
     show(found, as_json)
     if not found["works"]:
         raise typer.Exit(1)
@@ -53,7 +53,7 @@ def check(owner_id: Id, connection_id: Id, as_json: AsJson = False) -> None:
 @connections.command()
 def disconnect(owner_id: Id, connection_id: Id, as_json: AsJson = False) -> None:
     """End a login, delete the data of its locations here, and deactivate their keys. Its owner can connect it again."""
-    from profilesvc.operations import provider_connections
+    from profilesvc.operations import provider_logins
 
-    done = run(lambda services: provider_connections.disconnect(services, owner_id, connection_id), provider=True)
+    done = run(lambda services: provider_logins.disconnect(services, owner_id, connection_id), provider=True)
     show(done.model_dump(), as_json)

@@ -140,8 +140,8 @@ def reactivate_key(client_id: str) -> Operation[KeyStanding]:
     return Operation("POST", _key(client_id, "/reactivate"), Success[KeyStanding], repeatable=True)
 
 
-def key_events(client_id: str, limit: int = 50, before: str | None = None) -> Operation[AuditTrail]:
-    """List one page of at most 100 events of a key, newest first. The key may be revoked."""
+def list_key_audit(client_id: str, limit: int = 50, before: str | None = None) -> Operation[AuditTrail]:
+    """List one page of a key's audit trail, at most 100 entries, newest first. The key may be revoked."""
     return Operation("GET", _key(client_id, "/audit"), Success[AuditTrail], _page(limit, before), repeatable=True)
 
 
@@ -167,10 +167,10 @@ def iter_key_requests(
     return Pages(found, lambda page: page.requests, rest)
 
 
-def read_events(
+def list_events(
     after: str | None = None, types: Sequence[EventType] = (), client_id: str | None = None, limit: int = 100
 ) -> Operation[EventList]:
-    """Return a page of the events after one of them, oldest first."""
+    """List one page of the events after one of them, oldest first."""
     parts = {"after": after, "types": ",".join(types) or None, "client_id": client_id}
     params = {name: value for name, value in parts.items() if value is not None} | {"limit": str(limit)}
     return Operation("GET", f"{PREFIX}/events", Success[EventList], params, repeatable=True)
@@ -184,20 +184,20 @@ def iter_events(
     def rest(page: EventList) -> Pages[EventList, PublishedEvent] | None:
         return iter_events(page.next_after, types, client_id, limit) if page.has_more else None
 
-    return Pages(read_events(after, types, client_id, limit), lambda page: page.events, rest)
+    return Pages(list_events(after, types, client_id, limit), lambda page: page.events, rest)
 
 
-def iter_key_events(client_id: str, limit: int = 100, before: str | None = None) -> Pages[AuditTrail, AuditEntry]:
-    """Iterate over the events of a key, newest first, page by page."""
+def iter_key_audit(client_id: str, limit: int = 100, before: str | None = None) -> Pages[AuditTrail, AuditEntry]:
+    """Iterate over the audit trail of a key, newest first, page by page."""
 
     def rest(page: AuditTrail) -> Pages[AuditTrail, AuditEntry] | None:
-        return iter_key_events(client_id, limit, page.next_before) if page.next_before else None
+        return iter_key_audit(client_id, limit, page.next_before) if page.next_before else None
 
-    return Pages(key_events(client_id, limit, before), lambda page: page.events, rest)
+    return Pages(list_key_audit(client_id, limit, before), lambda page: page.events, rest)
 
 
-def events(limit: int = 50, before: str | None = None) -> Operation[AuditTrail]:
-    """List one page of at most 100 events: the user's logins and the events of their keys, newest first."""
+def list_audit(limit: int = 50, before: str | None = None) -> Operation[AuditTrail]:
+    """List one page of the user's audit trail, at most 100 entries: logins and what happened to their keys."""
     return Operation("GET", f"{PREFIX}/audit", Success[AuditTrail], _page(limit, before), repeatable=True)
 
 

@@ -9,7 +9,7 @@ from profilesvc.api.documents import documents
 from profilesvc.api.request import current_services
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.dashboard import pages, patterns, reader, returning, visits
-from profilesvc.dashboard.accounts import account, audit, connections, deletion, plan
+from profilesvc.dashboard.accounts import account, audit, deletion, logins, plan
 from profilesvc.dashboard.keys import badge, keys
 from profilesvc.dashboard.keys import requests as key_requests
 from profilesvc.dashboard.notify import alert_links, alerts, deliveries, mail, webhooks
@@ -22,7 +22,7 @@ from profilesvc.dashboard.sites import differences, selected, site, sites
 from profilesvc.domain.errors import ServiceError
 
 _OF_A_SITE = [site, differences, profile, posts, drafts, calendar, reviews, reply_templates, many_posts]
-_OF_THE_USER = [keys, key_requests, connections, alerts, webhooks, deliveries, audit, plan, account, deletion]
+_OF_THE_USER = [keys, key_requests, logins, alerts, webhooks, deliveries, audit, plan, account, deletion]
 _PARTS = [session, sites, selected, *_OF_A_SITE, *_OF_THE_USER, badge]
 _UNLISTED = [photos, alert_links, patterns, mail, reader]  # no link of the navigation
 _STATIC = Path(__file__).parent / "static"

@@ -14,7 +14,7 @@ from profilesvc.contract.events import PublishedEvent
 from profilesvc.delivery.messages import Story, page_of, story
 from profilesvc.delivery.senders import Attempt, Delivered, Due, Failed, Outcome, Postponed, Retry, Skipped
 from profilesvc.delivery.smtp import UNSUBSCRIBE, Mailer, Rejected, Unsent
-from profilesvc.domain import connection
+from profilesvc.domain import heartbeats
 from profilesvc.domain.alerts import next_time
 from profilesvc.domain.bidi import html_without_controls, without_controls
 from profilesvc.domain.mailboxes import mailbox
@@ -125,7 +125,7 @@ def _of_told(event: PublishedEvent, told: Told, now: int) -> Outcome | None:
         return None if told.last_id == number_of(event) else Skipped("the site was offline again since then")
     if not told.works:
         return Skipped("the API key is deactivated, or has ended")
-    if told.state not in connection.DOWN:
+    if told.state not in heartbeats.DOWN:
         return Skipped("the site is connected again")
     if told.snoozed_until is not None and told.snoozed_until > now:
         return Postponed(told.snoozed_until)

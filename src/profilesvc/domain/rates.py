@@ -75,6 +75,9 @@ class Windows(Protocol):
     async def take(self, bucket: str, window: Window) -> tuple[bool, Standing]:
         """Count a request unless the window is full. Return whether it was counted, and the bucket's state."""
 
+    async def standing(self, bucket: str, window: Window) -> Standing:
+        """Return the bucket's state without counting."""
+
     async def strike(self, bucket: str, window: Window) -> int:
         """Count a failure. Return 0 within the limit, else a delay in ms that doubles each time up to the window.
 

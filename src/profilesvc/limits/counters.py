@@ -26,11 +26,13 @@ class LibraryWindows:
     async def take(self, bucket: str, window: Window) -> tuple[bool, Standing]:
         if window.limit == 0:
             return False, Standing(0, window.length)
-        item = _item(window.limit, window.seconds)
-        granted = await self._strategy.hit(item, bucket)
-        reset, remaining = await self._strategy.get_window_stats(item, bucket)
-        wait = max(round(reset * SECOND) - self._now(), 0)
-        return granted, Standing(max(remaining, 0) if granted else 0, wait)
+        granted = await self._strategy.hit(_item(window.limit, window.seconds), bucket)
+        standing = await self.standing(bucket, window)
+        return granted, standing if granted else standing._replace(left=0)
+
+    async def standing(self, bucket: str, window: Window) -> Standing:
+        reset, left = await self._strategy.get_window_stats(_item(window.limit, window.seconds), bucket)
+        return Standing(max(left, 0), max(round(reset * SECOND) - self._now(), 0))
 
     async def strike(self, bucket: str, window: Window) -> int:
         counter, penalty = f"{_NAMESPACE}:{bucket}:strikes", f"{bucket}:penalty"

@@ -11,7 +11,16 @@ from profilesvc.domain.request import current_request
 from profilesvc.limits.settings import LimitSettings
 
 Kind = Literal["tokens", "heartbeats", "reads", "writes"]
-Owner = Literal["user", "key"]
+Bucket = Literal[
+    "tokens-per-address",
+    "tokens-per-client",
+    "syncs-per-location",
+    "verifications-per-location",
+    "creations-per-user",
+    "mails-per-user",
+    "links-per-address",
+    "calls-per-user",
+]
 
 
 class Limiter:
@@ -26,23 +35,16 @@ class Limiter:
         self._limits = limits
         self._windows = windows
         self._on_rejected = on_rejected
-        self._by_owner: dict[tuple[Kind, Owner], Window] = {
-            ("heartbeats", "key"): limits.heartbeats_per_key,
-            ("reads", "key"): limits.reads_per_key,
-            ("reads", "user"): limits.reads_per_user,
-            ("writes", "key"): limits.writes_per_key,
-            ("writes", "user"): limits.writes_per_user,
-        }
 
     async def by_address(self) -> None:
         """Count a request to a public endpoint, by the network of the client."""
         if self._windows is not None:
-            await self._take("tokens-per-address", current_request().client_network, self._limits.tokens_per_address)
+            await self.count("tokens-per-address", current_request().client_network)
 
     async def by_client(self, client_id: str) -> None:
         """Count a grant or credential check by client id and network, so that other networks are not affected."""
         if self._windows is not None:
-            await self._take("tokens-per-client", _client(client_id), self._limits.tokens_per_client)
+            await self.count("tokens-per-client", _client(client_id))
 
     async def wrong_secret(self, client_id: str) -> None:
         """Count a wrong secret. A correct one is never rejected, so that an attacker cannot lock out a site."""
@@ -55,44 +57,24 @@ class Limiter:
 
     async def by_caller(self, kind: Kind, key_id: int | None, user_id: int, plan_reads: Window | None) -> None:
         """Count a request with a bearer token, by its key, or by its user if there is no key."""
-        owner: Owner = "user" if key_id is None else "key"
-        window = self._by_owner.get((kind, owner))
+        owner = "user" if key_id is None else "key"
+        window: Window | None = getattr(self._limits, f"{kind}_per_{owner}", None)
         if window is None:  # a user token on a route for keys, which is rejected next
             return
         if kind == "reads" and plan_reads is not None:
             window = max(window, plan_reads, key=lambda candidate: candidate.rate)
-        await self._take(f"{kind}-per-{owner}", str(user_id if key_id is None else key_id), window)
+        await self._take(f"{kind}-per-{owner}", user_id if key_id is None else key_id, window)
 
-    async def sync(self, location: str) -> None:
-        """Count a sync before it runs; replayed responses are not counted."""
-        await self._take("syncs-per-location", location, self._limits.syncs_per_location)
-
-    async def verification(self, location: str) -> None:
-        """Count a request for a location's verification at the provider."""
-        await self._take("verifications-per-location", location, self._limits.verifications_per_location)
-
-    async def creation(self, user_id: int) -> None:
-        """Count a new key."""
-        await self._take("creations-per-user", str(user_id), self._limits.creations_per_user)
-
-    async def mail(self, user_id: int) -> None:
-        """Count a message that a user requests."""
-        await self._take("mails-per-user", str(user_id), self._limits.mails_per_user)
-
-    async def link(self, user_id: int, address: str) -> None:
-        """Count a link that a user sends to an address that is not confirmed. `address` may be a digest."""
-        await self._take("links-per-address", f"{user_id}:{address}", self._limits.links_per_address)
-
-    async def call(self, user_id: int) -> None:
-        """Count a call to a webhook, or a lookup of its host, that a user requests."""
-        await self._take("calls-per-user", str(user_id), self._limits.calls_per_user)
+    async def count(self, bucket: Bucket, subject: object) -> None:
+        """Count a request of a location, user or address in a bucket, whose rate is the setting of the same name."""
+        await self._take(bucket, subject, getattr(self._limits, bucket.replace("-", "_")))
 
     async def aclose(self) -> None:
         """Close the counters' connections."""
         if self._windows is not None:
             await self._windows.close()
 
-    async def _take(self, name: str, subject: str, window: Window) -> None:
+    async def _take(self, name: str, subject: object, window: Window) -> None:
         if self._windows is None:
             return
         granted, standing = await self._windows.take(f"{name}:{subject}", window)

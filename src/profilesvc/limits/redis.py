@@ -122,42 +122,55 @@ async def _ending_if_cancelled(work: Awaitable[Result]) -> Result:
             raise asyncio.CancelledError
 
 
-class Server:
-    """A server of counters. While it fails, requests go to a fallback, and only one in some seconds tries again."""
+class SharedWindows:
+    """Windows that all processes share. While the server fails, this process counts on its own in `fallback`.
 
-    def __init__(self, url: str, pause: float = PAUSE_SECONDS, timeout: float = TIMEOUT_SECONDS) -> None:
-        self.storage = _open(url, timeout, retries=1)  # the server may have closed an idle connection
-        self.client = _client(self.storage)
+    Only one request in some seconds tries a server that has failed.
+    """
+
+    def __init__(
+        self, url: str, fallback: Windows, pause: float = PAUSE_SECONDS, timeout: float = TIMEOUT_SECONDS
+    ) -> None:
+        storage = _open(url, timeout, retries=1)  # the server may have closed an idle connection
+        self._client, self._fallback = _client(storage), fallback
+        self._shared = LibraryWindows(storage, lambda: round(time.time() * SECOND))
         self._slots = asyncio.Semaphore(_CONNECTIONS)
         self._pause = pause
         self._paused_until = self._logged_at = float("-inf")
         self._has_failed = False
 
-    async def attempt(
-        self, shared: Callable[[], Awaitable[Result]], fallback: Callable[[], Awaitable[Result]]
-    ) -> Result:
-        """Return the result of `shared`, or that of `fallback` while the server fails."""
+    async def take(self, bucket: str, window: Window) -> tuple[bool, Standing]:
+        return await self._attempt(lambda windows: windows.take(bucket, window))
+
+    async def standing(self, bucket: str, window: Window) -> Standing:
+        return await self._attempt(lambda windows: windows.standing(bucket, window))
+
+    async def strike(self, bucket: str, window: Window) -> int:
+        return await self._attempt(lambda windows: windows.strike(bucket, window))
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def _attempt(self, count: Callable[[Windows], Awaitable[Result]]) -> Result:
+        """Count in the shared windows, or in the fallback while the server fails."""
         async with self._slots:
             now, is_probe = asyncio.get_running_loop().time(), self._has_failed
             if now >= self._paused_until:
                 if is_probe:  # the others do not wait for its result
                     self._paused_until = now + self._pause
                 try:
-                    result = await _ending_if_cancelled(self._initialized(shared))
+                    result = await _ending_if_cancelled(self._initialized(count))
                 except _FAILURES as error:
                     self._pause_requests(error)
                 else:
                     if is_probe:
                         self._paused_until, self._has_failed = now, False
                     return result
-        return await fallback()
+        return await count(self._fallback)
 
-    async def close(self) -> None:
-        await self.client.aclose()
-
-    async def _initialized(self, shared: Callable[[], Awaitable[Result]]) -> Result:
-        await self.client.initialize()  # that of a cluster does not wait for itself in its commands
-        return await shared()
+    async def _initialized(self, count: Callable[[Windows], Awaitable[Result]]) -> Result:
+        await self._client.initialize()  # that of a cluster does not wait for itself in its commands
+        return await count(self._shared)
 
     def _pause_requests(self, error: Exception) -> None:
         now = asyncio.get_running_loop().time()
@@ -165,29 +178,6 @@ class Server:
         if now >= self._logged_at + _LOG_EVERY_SECONDS:
             self._logged_at = now
             log.warning("limits: the shared counters failed (%s); each process counts on its own", type(error).__name__)
-
-
-class SharedWindows:
-    """Windows that all processes share. While the server fails, this process counts on its own in `fallback`."""
-
-    def __init__(
-        self, url: str, fallback: Windows, pause: float = PAUSE_SECONDS, timeout: float = TIMEOUT_SECONDS
-    ) -> None:
-        self._server, self._fallback = Server(url, pause, timeout), fallback
-        self._shared = LibraryWindows(self._server.storage, lambda: round(time.time() * SECOND))
-
-    async def take(self, bucket: str, window: Window) -> tuple[bool, Standing]:
-        return await self._server.attempt(
-            lambda: self._shared.take(bucket, window), lambda: self._fallback.take(bucket, window)
-        )
-
-    async def strike(self, bucket: str, window: Window) -> int:
-        return await self._server.attempt(
-            lambda: self._shared.strike(bucket, window), lambda: self._fallback.strike(bucket, window)
-        )
-
-    async def close(self) -> None:
-        await self._server.close()
 
 
 async def problem_with(url: str) -> str | None:

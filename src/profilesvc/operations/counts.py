@@ -3,7 +3,7 @@
 Housekeeping counts a sample of bounded size once a minute, and requests read the stored counts.
 """
 
-from profilesvc.domain.connection import OFFLINE_AFTER, ONLINE_FOR
+from profilesvc.domain.heartbeats import OFFLINE_AFTER, ONLINE_FOR
 from profilesvc.domain.time import SECOND
 from profilesvc.operations.notify import sweep, webhooks
 from profilesvc.services.context import Services

@@ -4,7 +4,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator
 
-from profilesvc.domain.connection import HISTORY, OFFLINE_AFTER
+from profilesvc.domain.heartbeats import HISTORY, OFFLINE_AFTER
 from profilesvc.domain.time import DAY, HOUR, month_start
 from profilesvc.operations import counts, publishing
 from profilesvc.operations.feed import feed, readings
@@ -13,7 +13,7 @@ from profilesvc.services import audit, events, idempotency, rounds
 from profilesvc.services.accounts import deletion
 from profilesvc.services.context import Services
 from profilesvc.services.insight import request_log
-from profilesvc.services.logins import connections as provider_connections
+from profilesvc.services.logins import logins
 from profilesvc.services.reviews import mirrors
 from profilesvc.storage import events as stored_events
 from profilesvc.storage.tables import partitions
@@ -55,7 +55,7 @@ async def run_round(services: Services) -> None:
 
 async def revoke_consents(services: Services) -> None:
     """Withdraw the consents of logins that their owners have disconnected, in one process at a time."""
-    await rounds.run_alone(services, "revocations", provider_connections.revoke_due)
+    await rounds.run_alone(services, "revocations", logins.revoke_due)
 
 
 async def _delete_old(services: Services) -> None:

@@ -5,20 +5,10 @@ from profilesvc.services.context import Services
 
 
 async def standing(services: Services) -> tuple[list[JsonObject], bool]:
-    """Return the quota of each API, and whether all processes count it together.
-
-    What other processes have used is None if they count on their own.
-    """
+    """Return the quota of each API, and whether all processes count it together; otherwise `used` is None."""
     is_shared = services.settings.limits.shared
     rows: list[JsonObject] = [
-        {
-            "api": each.api,
-            "requests_per_minute": each.full,
-            "budget": each.budget if is_shared else None,
-            "used": each.used if is_shared else None,
-            "waiting": each.waiting if is_shared else None,
-            "reduced": each.budget < each.full if is_shared else None,
-        }
+        {"api": each.api, "requests_per_minute": each.limit, "used": each.used if is_shared else None}
         for each in await services.provider.quota()
     ]
     return rows, is_shared

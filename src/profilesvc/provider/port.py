@@ -85,16 +85,11 @@ class Granted:
 
 
 class QuotaStanding(NamedTuple):
-    """The quota of an API: requests per minute by the settings and now, those of the last minute, and waiting owners.
-
-    `budget` is less than `full` after the provider has rejected requests. `full` is 0 if nothing is counted.
-    """
+    """The quota of an API: requests per minute by the settings, 0 for no limit, and those of the last minute."""
 
     api: str
-    full: int
-    budget: int
+    limit: int
     used: int
-    waiting: int
 
 
 class Login(Protocol):
@@ -154,9 +149,6 @@ class Provider(Protocol):
 
     async def quota(self) -> list[QuotaStanding]:
         """Return the quota of each API."""
-
-    def load(self) -> dict[str, tuple[int, int]]:
-        """Return the budget of each API and the requests that wait for it in this process."""
 
     async def accounts(self) -> list[JsonObject]:
         """Return all accounts of the connected login."""

@@ -1,27 +1,26 @@
 """The quota of the provider's project: requests per minute and API, edits per profile, updates per day.
 
-Requests wait for their turn in this order: those that a person waits for first, then the owner with the fewest requests
-in the last minute, then the first that came. The counters are shared by all processes where there is Redis or Valkey.
+The shares of requests and updates are fixed (D-113): an owner may use as much as the settings say, and background work
+may use half. All processes count together where there is Redis or Valkey.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import dataclass
 
 from profilesvc.domain.rates import Window, Windows
 from profilesvc.domain.request import current_request
-from profilesvc.domain.time import MINUTE, SECOND, Clock
-from profilesvc.limits.allowance import Allowance, MemoryAllowance
-from profilesvc.limits.budget import Budget, Claim, MemoryBudget
+from profilesvc.domain.time import DAY, MINUTE, SECOND, Clock
 from profilesvc.limits.counters import MemoryWindows
 from profilesvc.provider.port import ProviderError, QuotaStanding
 from profilesvc.settings import ProviderSettings
 
 # Counts in a bucket and a window; returns 0, or the milliseconds until there is room.
 Count = Callable[[str, Window], Awaitable[int]]
-# The callback for events of a quota: the API, and `waited`, `refused` or `shrunk`.
+# The callback for events of a quota: the API, and `waited` or `refused`.
 Note = Callable[[str, str], None]
+_BACKGROUND_PERCENT = 50
+_PAUSE = 0.1  # seconds, at least, before a request that waits counts again
 
 
 def counting(windows: Windows) -> Count:
@@ -36,82 +35,49 @@ def counting(windows: Windows) -> Count:
 
 @dataclass(frozen=True)
 class Counters:
-    """Where requests, edits and updates are counted."""
+    """The windows of requests and updates, the counter of edits, and the callback for events."""
 
-    budget: Budget
-    allowance: Allowance
-    count: Count
+    windows: Windows
+    count_edit: Count
     note: Note = lambda _api, _event: None
 
     @classmethod
     def in_memory(cls, clock: Clock) -> "Counters":
         """Return the counters of one process."""
-        return cls(MemoryBudget(clock), MemoryAllowance(clock), counting(MemoryWindows(clock)))
-
-
-@dataclass(eq=False)
-class _Waiting:
-    claim: Claim
-    number: int
-    ready: asyncio.Event = field(default_factory=asyncio.Event)
+        windows = MemoryWindows(clock)
+        return cls(windows, counting(windows))
 
 
 class Quota:
     """The quota, as this process uses it."""
 
     def __init__(self, settings: ProviderSettings, counters: Counters, apis: tuple[str, ...]) -> None:
-        self._settings, self._counters, self._budget = settings, counters, counters.budget
-        self._waiting: dict[str, list[_Waiting]] = {api: [] for api in apis}
-        self._numbers = count()
+        self._settings, self._counters, self._windows, self._apis = settings, counters, counters.windows, apis
 
     async def turn(self, api: str, owner: int, seconds: float) -> None:
-        """Wait at most so long until a request of an owner may be sent, and count it.
+        """Count a request of an owner. Wait at most so long until there is room.
 
         Raises:
             ProviderError: `quota`.
         """
-        full = self._settings.requests_per_minute
-        if not full:
-            return
-        claim = Claim(api, full, owner, current_request().background)
-        if self._waiting[api] or await self._budget.take(claim):
-            await self._wait(claim, seconds)
-
-    async def _wait(self, claim: Claim, seconds: float) -> None:
-        line, own, wait = self._waiting[claim.name], _Waiting(claim, next(self._numbers)), self._budget.wait(claim)
-        if wait >= seconds * SECOND:
-            raise self._refused(claim.name, wait)
-        loop = asyncio.get_running_loop()
+        whole, loop = self._requests(), asyncio.get_running_loop()
         deadline = loop.time() + seconds
-        line.append(own)
-        self._counters.note(claim.name, "waited")
-        try:
-            async with asyncio.timeout_at(deadline):
-                while True:
-                    if (first := self._first(line)) is not own:
-                        first.ready.set()  # the order has changed while it waited
-                        own.ready.clear()
-                        await own.ready.wait()
-                    elif wait := await self._budget.take(claim):
-                        if loop.time() + wait / SECOND >= deadline:
-                            raise self._refused(claim.name, wait)
-                        await asyncio.sleep(wait / SECOND)
-                    else:
-                        return
-        except TimeoutError:
-            raise self._refused(claim.name, wait) from None
-        finally:
-            line.remove(own)
-            if line:
-                self._first(line).ready.set()
+        while refused := await self._refusal(_bucket(api), owner, whole):
+            pause = max(refused[0] / SECOND, _PAUSE)
+            if loop.time() + pause >= deadline:
+                raise self._exhausted(api, refused, "the quota of requests to the external provider")
+            self._counters.note(api, "waited")
+            await asyncio.sleep(pause)
 
-    def _first(self, line: list[_Waiting]) -> _Waiting:
-        used = self._budget.used(line[0].claim.name)
-        return min(line, key=lambda each: (each.claim.background, used.get(each.claim.owner, 0), each.number))
+    async def count_update(self, api: str, owner: int) -> None:
+        """Count an owner's update of a location towards the provider's limit per day.
 
-    def _refused(self, api: str, wait: int) -> ProviderError:
-        self._counters.note(api, "refused")
-        return _exhausted("the quota of requests to the external provider is used up", wait)
+        Raises:
+            ProviderError: `quota`.
+        """
+        limit = self._settings.updates_per_day
+        if refused := await self._refusal("provider-updates", owner, Window(limit, DAY)):
+            raise self._exhausted(api, refused, f"the limit of {limit:,} updates of locations per day")
 
     async def count_edit(self, profile: str) -> None:
         """Count an edit of a profile towards the provider's limit per minute.
@@ -120,7 +86,7 @@ class Quota:
             ProviderError: `rate_limited`.
         """
         limit = self._settings.edits_per_minute
-        if limit and (wait := await self._counters.count(f"edits-per-profile:{profile}", Window(limit, MINUTE))):
+        if limit and (wait := await self._counters.count_edit(f"edits-per-profile:{profile}", Window(limit, MINUTE))):
             message = f"the limit of {limit} edits per minute of this profile is used up"
             raise ProviderError(
                 "rate_limited",
@@ -130,36 +96,49 @@ class Quota:
                 reached=False,
             )
 
-    async def count_update(self, api: str, owner: int) -> None:
-        """Count an owner's update of a location towards the provider's limit per day, which owners share.
-
-        Raises:
-            ProviderError: `quota`.
-        """
-        limit = self._settings.updates_per_day
-        if limit and (refused := await self._counters.allowance.take(owner, limit)):
-            self._counters.note(api, "refused")
-            named = f"the limit of {limit:,} updates of locations per day"
-            used_up = f"this owner's share of {named}" if refused.by_share else named
-            raise _exhausted(f"{used_up} is used up", refused.wait)
-
-    async def exceeded(self, api: str) -> None:
-        """Shrink the budget, because the provider has rejected a request over its quota."""
-        if (full := self._settings.requests_per_minute) and await self._budget.shrink(api, full):
-            self._counters.note(api, "shrunk")
-
     async def standing(self) -> list[QuotaStanding]:
-        """Return the budget of each API, of all processes that share it."""
-        full = self._settings.requests_per_minute
-        return [QuotaStanding(api, full, *await self._budget.spent(api, full)) for api in self._waiting]
+        """Return the requests of each API in the last minute, of all processes that count together."""
+        whole = self._requests()
+        left = [(await self._windows.standing(_bucket(api), whole)).left for api in self._apis]
+        return [QuotaStanding(api, whole.limit, whole.limit - each) for api, each in zip(self._apis, left, strict=True)]
 
-    def load(self) -> dict[str, tuple[int, int]]:
-        """Return the budget of each API, as this process knows it, and the requests that wait in this process."""
-        full = self._settings.requests_per_minute
-        return {api: (self._budget.known(api, full), len(line)) for api, line in self._waiting.items()}
+    async def _refusal(self, bucket: str, owner: int, whole: Window) -> tuple[int, str] | None:
+        """Count in the window of each share and in the whole one, or in none if one is full. A limit of 0 is off.
+
+        Return the milliseconds until there is room, and the start of a message that names the share; None if counted.
+        """
+        if not whole.limit:
+            return None
+        shares = [(f"{bucket}-of-owner:{owner}", self._settings.owner_share_percent, "this owner's share of ")]
+        if current_request().background:
+            shares.append((f"{bucket}-in-background", _BACKGROUND_PERCENT, ""))
+        parts = [
+            (name, Window(max(whole.limit * percent // 100, 1), whole.length), words)
+            for name, percent, words in (*shares, (bucket, 100, ""))
+        ]
+        standings = [(await self._windows.standing(name, window), words) for name, window, words in parts]
+        if full := [(standing.wait, words) for standing, words in standings if not standing.left]:
+            return max(full)
+        for name, window, words in parts:
+            granted, standing = await self._windows.take(name, window)
+            if not granted:  # another process was faster
+                return standing.wait, words
+        return None
+
+    def _requests(self) -> Window:
+        return Window(self._settings.requests_per_minute, MINUTE)
+
+    def _exhausted(self, api: str, refused: tuple[int, str], limit: str) -> ProviderError:
+        self._counters.note(api, "refused")
+        wait, share = refused
+        return ProviderError(
+            "quota",
+            retryable=True,
+            provider_message=f"{share}{limit} is used up",
+            retry_after=max(wait, SECOND) / SECOND,
+            reached=False,
+        )
 
 
-def _exhausted(message: str, wait: int) -> ProviderError:
-    return ProviderError(
-        "quota", retryable=True, provider_message=message, retry_after=max(wait, SECOND) / SECOND, reached=False
-    )
+def _bucket(api: str) -> str:
+    return f"provider-requests-{api}"

@@ -34,9 +34,6 @@ class RemoteProvider:
     async def quota(self) -> list[QuotaStanding]:
         return await self._transport.quota()
 
-    def load(self) -> dict[str, tuple[int, int]]:
-        return self._transport.load()
-
     async def accounts(self) -> list[JsonObject]:
         """Return all accounts of the connected login."""
         request = Request("accounts", "accounts", "GET", "/v1/accounts", IMPORT, {"pageSize": "20"})

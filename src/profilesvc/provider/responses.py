@@ -52,23 +52,6 @@ def read_document(received: Received) -> JsonObject:
     return document
 
 
-def is_over_quota(received: Received, *, is_edit: bool) -> bool:
-    """Return whether a 429 means the quota of the project, and not the limit of edits of one profile.
-
-    The unit of the limit decides: `1/min/{project}` is the project's. Without it, an edit is not counted as such.
-    """
-    error = (json_object(received.body) or {}).get("error")
-    if not isinstance(error, dict) or error.get("status") != "RESOURCE_EXHAUSTED":
-        return False
-    units = [_unit(detail.get("metadata")) for detail in _objects(error.get("details"))]
-    unit = next(filter(None, units), None)
-    return not is_edit if unit is None else unit.endswith("/{project}")
-
-
-def _unit(metadata: object) -> str | None:
-    return _text(metadata.get("quota_unit")) if isinstance(metadata, dict) else None
-
-
 def json_object(body: bytes) -> JsonObject | None:
     """Return the body as a JSON object, or None."""
     try:

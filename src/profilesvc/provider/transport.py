@@ -25,7 +25,7 @@ from profilesvc.provider.consent import Consent, Endpoints
 from profilesvc.provider.oauth import TokenSource, login_error
 from profilesvc.provider.port import Login, ProviderError, QuotaStanding
 from profilesvc.provider.quota import Counters, Quota
-from profilesvc.provider.responses import Received, is_over_quota, read_document, read_response
+from profilesvc.provider.responses import Received, read_document, read_response
 from profilesvc.settings import ProviderSettings
 
 Params = Mapping[str, str | list[str]]
@@ -141,10 +141,6 @@ class Transport:
         """Return the quota of each API."""
         return await self._quota.standing()
 
-    def load(self) -> dict[str, tuple[int, int]]:
-        """Return the budget of each API and the requests that wait for it."""
-        return self._quota.load()
-
     def consent(self, transport: httpx.AsyncBaseTransport | None = None, authorize_url: str = "") -> Consent:
         """Return the client of the OAuth host; `authorize_url` is the consent page if browsers reach it elsewhere."""
         endpoints = replace(self._endpoints, authorize=authorize_url or self._endpoints.authorize)
@@ -243,8 +239,6 @@ class Transport:
             raise Unreachable("unavailable", f"no connection ({type(error).__name__})") from None
         finally:
             self._observe(request.api, request.operation, outcome, time.monotonic() - started)
-        if received.status == 429 and is_over_quota(received, is_edit=bool(request.edits)):
-            await self._quota.exceeded(request.api)
         return read_document(received)
 
     async def _count(self, request: Request, deadline: float) -> None:

@@ -16,7 +16,7 @@ from profilesvc.limits.limiter import Kind
 from profilesvc.services import origins, sessions
 from profilesvc.services.context import AllowedLocation, Caller, Prefetch, Services, deactivated
 from profilesvc.storage import keys, locations, users
-from profilesvc.storage.connection import Beat
+from profilesvc.storage.heartbeats import Beat
 from profilesvc.storage.keys import KeyState
 from profilesvc.storage.revocations import TokenIds
 from profilesvc.storage.users import TokenUser

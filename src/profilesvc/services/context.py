@@ -27,7 +27,7 @@ from profilesvc.services.insight.request_log import RequestLog
 from profilesvc.services.logins.cache import Logins
 from profilesvc.services.notify.resolving import Lookups, Resolver
 from profilesvc.settings import Settings
-from profilesvc.storage.connection import Beat, recording
+from profilesvc.storage.heartbeats import Beat, recording
 from profilesvc.storage.keys import KeyState
 from profilesvc.telemetry.metrics import Load, Metrics
 from profilesvc.tokens.id_tokens import TrustedIssuer
@@ -125,7 +125,7 @@ class Services:
 
     def watched(self, in_flight: Callable[[], int]) -> AbstractAsyncContextManager[None]:
         """Open a block in which the metrics show how busy this process is."""
-        return self.metrics.watching(lambda: Load(in_flight(), self.storage.pools(), self.provider.load()))
+        return self.metrics.watching(lambda: Load(in_flight(), self.storage.pools()))
 
     def rejected_by_database(self, error: ServiceError) -> bool:
         """Return whether the database rejected a request, and count it for the log."""

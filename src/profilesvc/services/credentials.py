@@ -37,7 +37,7 @@ async def create(services: Services, caller: Caller, body: KeyCreate, claim: Cla
     if invalid_values := problems(services, fields):
         raise invalid_many(invalid_values)
     new, secret = _new_key(services, caller, body, _allowed(services, fields)), new_secret(services.entropy)
-    await services.limiter.creation(caller.owner_id)
+    await services.limiter.count("creations-per-user", caller.owner_id)
     async with services.storage.write() as session:
         business = await users.business_name(session, body.business_id, caller.owner_id)
         if business is None:

@@ -36,7 +36,7 @@ from profilesvc.services.provider_errors import raising_provider_failure
 from profilesvc.services.provider_logins import provider_at
 from profilesvc.services.reviews import mirrors
 from profilesvc.services.users import find_user
-from profilesvc.storage import feed, locations, provider_connections, sync, users
+from profilesvc.storage import feed, locations, provider_logins, sync, users
 from profilesvc.storage.holds import at_locations
 from profilesvc.storage.locations import ListedLocation, LocationState, Place
 from profilesvc.storage.sync import SyncRow
@@ -200,7 +200,7 @@ async def refresh_verification(services: Services, location: AllowedLocation) ->
     Raises:
         ServiceError: RATE_LIMITED, PROVIDER_API_ERROR.
     """
-    await services.limiter.verification(location.name)
+    await services.limiter.count("verifications-per-location", location.name)
     with raising_provider_failure():
         remote = await provider_at(services, location)
         current = await remote.verification(location.name)
@@ -314,7 +314,7 @@ async def _read(services: Services, profile: JsonObject) -> tuple[JsonObject, Js
 async def _import_one(
     services: Services, session: AsyncSession, owner_id: int, values: JsonObject, profile: JsonObject
 ) -> None:
-    if not await provider_connections.claim(session, owner_id, profile["name"]):
+    if not await provider_logins.claim(session, owner_id, profile["name"]):
         raise ServiceError(CONFLICT, f"{profile['name']} belongs to another user.")
     place = await locations.place_of(session, owner_id, profile["name"])
     if place is None or place.connection_id is None:

@@ -13,8 +13,8 @@ from profilesvc.services import events
 from profilesvc.services.access import missing
 from profilesvc.services.context import AllowedLocation, Services
 from profilesvc.storage import locations
-from profilesvc.storage import provider_connections as table
-from profilesvc.storage.provider_connections import ProviderConnection
+from profilesvc.storage import provider_logins as table
+from profilesvc.storage.provider_logins import ProviderLogin
 from profilesvc.tokens.vault import DEVELOPMENT
 
 _PATIENCE_SECONDS = 2.0  # while another process renews an access token
@@ -83,7 +83,7 @@ async def require_kept(session: AsyncSession, location: AllowedLocation) -> None
         raise missing("location")
 
 
-def provider_of(services: Services, row: ProviderConnection) -> Provider:
+def provider_of(services: Services, row: ProviderLogin) -> Provider:
     """Return the provider as a connected login sees it; its access tokens are shared in this process.
 
     Raises:
@@ -130,7 +130,7 @@ class _Login:
     """A connected login, as the provider's client uses it."""
 
     services: Services = field(repr=False)
-    row: ProviderConnection = field(repr=False)
+    row: ProviderLogin = field(repr=False)
     refresh_token: str = field(repr=False)
 
     @property
@@ -154,7 +154,7 @@ class _Login:
                 raise ProviderError("unavailable", retryable=True, provider_message=message, reached=False)
             yield
 
-    async def _current(self) -> ProviderConnection | None:
+    async def _current(self) -> ProviderLogin | None:
         try:
             async with self.services.storage.read() as session:
                 return await table.find(session, self.row.owner_id, self.row.id)

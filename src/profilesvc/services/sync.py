@@ -159,7 +159,7 @@ async def run(
 
     async def push_once(claim: Claim | None) -> Rendered:
         require_plan(location, "sync")
-        await services.limiter.sync(location.name)
+        await services.limiter.count("syncs-per-location", location.name)
         row = require_syncable(await lease.wait())
         return await _push(services, location, row, push, lease, claim)
 

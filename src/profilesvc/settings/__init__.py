@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 from dotenv import dotenv_values
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr, model_validator
-from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -32,10 +31,10 @@ from profilesvc.settings.groups import (
     TokenSettings,
     TracingSettings,
     WebhookSettings,
+    WebUrl,
     checked_base_url,
-    page_url,
 )
-from profilesvc.settings.secret_files import SUFFIX, read_secrets, secrets
+from profilesvc.settings.secret_files import SUFFIX, read_secrets, variables
 from profilesvc.settings.strength import GENERATE, weakness
 from profilesvc.settings.transport import redis_problem, traces_problem
 
@@ -167,7 +166,7 @@ class Settings(BaseSettings):
     """TOML file of the plans. Unset: the packaged plans."""
     dashboard_origins: Annotated[tuple[str, ...], NoDecode, AfterValidator(_origins)] = ()
     """Comma-separated origins whose pages may send user tokens. Empty: our own, and localhost in development."""
-    upgrade_url: Annotated[str, AfterValidator(page_url)] = ""
+    upgrade_url: WebUrl = ""
     """Page where owners of deactivated keys can change their plan; https in production. Empty: our own dashboard."""
     guides_folder: OptionalPath = None
     """Folder of the site that `make docs` builds, served at `/guides/`. Unset: `build/site` of a checkout, if any."""
@@ -184,8 +183,8 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Read the secrets that are given as files."""
-        variables = [each for each in (env_settings, dotenv_settings) if isinstance(each, EnvSettingsSource)]
-        read_secrets(variables, secrets(cls, PREFIX))
+        sources = [each for each in (env_settings, dotenv_settings) if isinstance(each, EnvSettingsSource)]
+        read_secrets(sources, variables(cls, PREFIX, secret=True))
         return init_settings, env_settings, dotenv_settings
 
     @model_validator(mode="before")
@@ -236,20 +235,12 @@ class Settings(BaseSettings):
         return not self.production and not self.identity.issuer and self.identity.dev_issuer is not False
 
     @model_validator(mode="after")
-    def _replica_is_of_postgres(self) -> Self:
+    def _is_whole(self) -> Self:
         urls = self.database_url, self.database_replica_url
         if self.database_replica_url and not all(url.startswith("postgresql") for url in urls):
             raise ValueError(f"{PREFIX}DATABASE_REPLICA_URL and {PREFIX}DATABASE_URL must both be URLs of PostgreSQL")
-        return self
-
-    @model_validator(mode="after")
-    def _identity_is_whole(self) -> Self:
         if problem := self.identity.problem(self.production):
             raise ValueError(f"{PREFIX}IDENTITY__{problem}")
-        return self
-
-    @model_validator(mode="after")
-    def _feed_is_whole(self) -> Self:
         if problem := self.notifications.problem(self.production):
             raise ValueError(f"{PREFIX}NOTIFICATIONS__{problem}")
         return self
@@ -366,33 +357,16 @@ def _names_in(file: Path | str) -> list[str]:
         raise SettingsError(f"{file} is not UTF-8 text") from None
 
 
-def _reject_unknown(variables: list[str]) -> None:
-    """Reject a variable with our prefix that is not a setting, and suggest the most similar one."""
-    groups = {f"{PREFIX}{name}".upper(): field for name, field in Settings.model_fields.items()}
-    files = [f"{secret}{SUFFIX}" for secret in secrets(Settings, PREFIX)]
-    for variable in variables:
-        name = variable.upper()
-        if not name.startswith(PREFIX) or name in files or name in groups:
-            continue
-        if _fields(groups.get(name.split("__")[0])) is not None:  # the group rejects fields that it does not have
-            continue
-        similar = difflib.get_close_matches(name, [*_all_variables(groups), *files], n=1)
-        raise SettingsError(f"{variable} is not a setting." + (f" Did you mean {similar[0]}?" if similar else ""))
+def _reject_unknown(names: list[str]) -> None:
+    """Reject a variable with our prefix that is not a setting, and suggest the most similar one.
 
-
-def _fields(group: FieldInfo | None) -> dict[str, FieldInfo] | None:
-    """Return the fields of a group; None if it is none."""
-    return None if group is None else getattr(type(group.default), "model_fields", None)
-
-
-def _all_variables(groups: dict[str, FieldInfo]) -> list[str]:
-    """Return all variables, including `GROUP__FIELD`."""
-    names: list[str] = []
-    for name, field in groups.items():
-        fields = _fields(field)
-        names += (
-            [name]
-            if fields is None
-            else [f"{name}__{nested.alias or field_name}".upper() for field_name, nested in fields.items()]
-        )
-    return names
+    A group rejects the fields that it does not have.
+    """
+    files = [f"{secret}{SUFFIX}" for secret in variables(Settings, PREFIX, secret=True)]
+    known = [*variables(Settings, PREFIX), *files]
+    groups = {variable.partition("__")[0] for variable in known if "__" in variable}
+    for name in names:
+        variable = name.upper()
+        if variable.startswith(PREFIX) and variable not in known and variable.partition("__")[0] not in groups:
+            similar = difflib.get_close_matches(variable, known, n=1)
+            raise SettingsError(f"{name} is not a setting." + (f" Did you mean {similar[0]}?" if similar else ""))

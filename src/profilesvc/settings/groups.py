@@ -37,36 +37,29 @@ def _is_https_url(value: str) -> bool:
     return bool(_host(value, "https"))
 
 
-def _provider_url(value: str) -> str:
-    if value and not (_host(value, "http") or _host(value, "https")):
-        raise ValueError("must be a URL such as https://provider.example:8443, without a user")
-    return value
-
-
-def page_url(value: str) -> str:
-    """Check the URL of a page to which ours link."""
+def _url(value: str) -> str:
     if value and not (_host(value, "http") or _host(value, "https")):
         raise ValueError("must be an http:// or https:// URL with a host and without a user")
     return value
 
 
-_ProviderUrl = Annotated[str, AfterValidator(_provider_url)]
+WebUrl = Annotated[str, AfterValidator(_url)]
 
 
 class ProviderSettings(_Group):
     """The address and the login of the provider (docs/provider.md)."""
 
-    url: _ProviderUrl = ""
+    url: WebUrl = ""
     """Origin of all APIs of the provider, https in production. Empty: the embedded emulator, in development only."""
-    information_url: _ProviderUrl = ""
+    information_url: WebUrl = ""
     """Origin of the Business Information API. Empty: `PROVIDER__URL`."""
-    verifications_url: _ProviderUrl = ""
+    verifications_url: WebUrl = ""
     """Origin of the Verifications API. Empty: `PROVIDER__URL`."""
-    accounts_url: _ProviderUrl = ""
+    accounts_url: WebUrl = ""
     """Origin of the Account Management API. Empty: `PROVIDER__URL`."""
-    posts_url: _ProviderUrl = ""
+    posts_url: WebUrl = ""
     """Origin of the API for posts and reviews (v4). Empty: `PROVIDER__URL`."""
-    notifications_url: _ProviderUrl = ""
+    notifications_url: WebUrl = ""
     """Origin of the Notifications API. Empty: `PROVIDER__URL`."""
     client_id: str = ""
     """Id of the OAuth client at the provider."""
@@ -74,13 +67,13 @@ class ProviderSettings(_Group):
     """Secret of the OAuth client at the provider."""
     refresh_token: SecretStr = SecretStr("")
     """Refresh token of the installation's own login, for locations that no owner has connected."""
-    token_url: _ProviderUrl = ""
+    token_url: WebUrl = ""
     """URL of the provider's token endpoint. Empty: `/token` of `PROVIDER__URL`."""
-    authorize_url: _ProviderUrl = ""
+    authorize_url: WebUrl = ""
     """URL of the provider's consent page, where owners connect their login. Empty: that of `PROVIDER__URL`."""
-    revoke_url: _ProviderUrl = ""
+    revoke_url: WebUrl = ""
     """URL of the provider's revocation endpoint. Empty: `/revoke` of `PROVIDER__URL`."""
-    userinfo_url: _ProviderUrl = ""
+    userinfo_url: WebUrl = ""
     """URL of the provider's userinfo endpoint. Empty: `/v1/userinfo` of `PROVIDER__URL`."""
     timeout_seconds: Annotated[float, Field(gt=0, le=60)] = 8.0
     """Time that one request of ours may spend at the provider, retries included."""
@@ -89,7 +82,9 @@ class ProviderSettings(_Group):
     requests_per_minute: Annotated[int, Field(ge=0, le=100_000)] = 300
     """Requests per minute and API that all processes send with Redis, else each process. 0: no limit."""
     updates_per_day: Annotated[int, Field(ge=0, le=1_000_000)] = 10_000
-    """Updates of locations per day that all processes send with Redis, else each process; owners share them. 0: off."""
+    """Updates of locations per day that all processes send with Redis, else each process. 0: no limit."""
+    owner_share_percent: Annotated[int, Field(ge=1, le=100)] = 40
+    """Percent of these requests and updates that one owner may use. Set 100 for an installation with one owner."""
     readings_per_minute: Annotated[int, Field(ge=0, le=1000)] = 30
     """Requests per minute that find new reviews and changed posts for events, a tenth of the quota. 0: none."""
     reading_interval_minutes: Annotated[int, Field(ge=5, le=1440)] = 60

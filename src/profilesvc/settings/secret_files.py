@@ -1,7 +1,7 @@
 """Secrets that are given as a file: `PROFILESVC_SECRET_PEPPER_FILE=/run/secrets/pepper` and so on."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, SecretStr
@@ -18,23 +18,23 @@ def is_secret(name: str, field: FieldInfo) -> bool:
     return field.annotation is SecretStr or name in _WITH_PASSWORD
 
 
-def secrets(model: type[BaseModel], before: str) -> Iterator[str]:
-    """Return the variables of all secrets. `before` is the start of their names."""
+def variables(model: type[BaseModel], before: str, *, secret: bool = False) -> Iterator[str]:
+    """Return the variables of all settings, or of the secrets. `before` is the start of their names."""
     for name, field in model.model_fields.items():
         variable = f"{before}{(field.alias or name).upper()}"
         if isinstance(field.default, BaseModel):
-            yield from secrets(type(field.default), f"{variable}__")
-        elif is_secret(name, field):
+            yield from variables(type(field.default), f"{variable}__", secret=secret)
+        elif not secret or is_secret(name, field):
             yield variable
 
 
-def read_secrets(sources: Sequence[EnvSettingsSource], variables: Iterator[str]) -> None:
+def read_secrets(sources: Sequence[EnvSettingsSource], secrets: Iterable[str]) -> None:
     """Replace each variable of a file by the variable of the secret, with the content of that file.
 
     Raises:
         ValueError: A file cannot be used, or the secret is also given without a file.
     """
-    for variable in variables:
+    for variable in secrets:
         key = f"{variable}{SUFFIX}".lower()
         found = next((source for source in sources if key in source.env_vars), None)
         if found is None:

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.events import EventType
 from profilesvc.database.engine import at_the_end
 from profilesvc.database.statements import Executor, insert_into
-from profilesvc.domain.connection import DOWN
+from profilesvc.domain.heartbeats import DOWN
 from profilesvc.storage.tables import channels, deliveries, event_heads, events, keys, locations, watches
 
 STATES: tuple[EventType, ...] = ("connection.online", "connection.offline", "connection.never_connected")

@@ -25,14 +25,10 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 
 
 class Load(NamedTuple):
-    """The load of a process: its requests, and per pool the size, connections in use and waiting requests.
-
-    `quotas` are the provider's: per API the budget and the requests that wait for it.
-    """
+    """The load of a process: its requests, and per pool the size, connections in use and waiting requests."""
 
     in_flight: int
     pools: Mapping[str, tuple[int, int, int]]
-    quotas: Mapping[str, tuple[int, int]]
 
 
 class Metrics:
@@ -55,7 +51,8 @@ class Metrics:
             buckets=_BUCKETS,
             registry=self._registry,
         )
-        self._count_quota()
+        text = "How often a call waited or was refused because of the provider's quota."
+        self._quota = self._counter("provider_quota_events", text, "api", "event")
         self._rejected = self._counter("limit_refusals", "Requests rejected because of a limit, by limit.", "limit")
         self._posts = self._counter("posts_created", "Posts created.")
         self._deliveries = self._counter(
@@ -73,7 +70,7 @@ class Metrics:
                 ("waiting", "Requests that wait for a connection of a pool."),
             )
         )
-        self._look: Callable[[], Load] = lambda: Load(0, {}, {})
+        self._look: Callable[[], Load] = lambda: Load(0, {})
         self._events = 0
         self._show_version()
 
@@ -82,15 +79,6 @@ class Metrics:
         text = "The running version. The value is always 1."
         build_info = Gauge("profilesvc_build_info", text, build, registry=self._registry, multiprocess_mode="livemax")
         build_info.labels(__version__, platform.python_version()).set(1)
-
-    def _count_quota(self) -> None:
-        text = "Calls that waited or were refused because of the provider's quota, and reductions of the budget."
-        self._quota = self._counter("provider_quota_events", text, "api", "event")
-        text = "Requests per minute that this service may send to the provider, 0 without a limit."
-        self._budget = Gauge(
-            "profilesvc_provider_budget", text, ["api"], registry=self._registry, multiprocess_mode="livemin"
-        )
-        self._waiting = self._gauge("provider_waiting", "Requests that wait for the provider's quota.", "api")
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(f"profilesvc_{name}", text, labels, registry=self._registry)
@@ -113,7 +101,7 @@ class Metrics:
         self._events += 1
 
     def quota_event(self, api: str, event: str) -> None:
-        """Count what the provider's quota caused: `waited`, `refused` or `shrunk`."""
+        """Count what the provider's quota caused: `waited` or `refused`."""
         self._quota.labels(api, event).inc()
         self._events += 1
 
@@ -163,9 +151,6 @@ class Metrics:
         for pool, figures in load.pools.items():
             for gauge, figure in zip(self._pool, figures, strict=True):
                 gauge.labels(pool).set(figure)
-        for api, (budget, waiting) in load.quotas.items():
-            self._budget.labels(api).set(budget)
-            self._waiting.labels(api).set(waiting)
 
     def stamp(self) -> object | None:
         """Return an object that is equal while `exposition` returns the same, or None with several processes."""

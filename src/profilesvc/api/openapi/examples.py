@@ -1,4 +1,4 @@
-"""The examples of the OpenAPI document, recorded by `lab/examples/examples.py` and read only to build the document."""
+"""The examples of the OpenAPI document, which `make openapi` records, read only to build the document."""
 
 import json
 from pathlib import Path

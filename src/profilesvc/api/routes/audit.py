@@ -10,18 +10,18 @@ routes = Routes("audit", addition=True, no_store=True)
 
 
 @routes.endpoint("GET /developer/credentials/<client_id>/audit", access=USER, query=AuditQuery, data=AuditTrail)
-async def list_key_events(services: Services, caller: Caller, client_id: str, query: AuditQuery) -> AuditTrail:
-    """List a key's events.
+async def list_key_audit(services: Services, caller: Caller, client_id: str, query: AuditQuery) -> AuditTrail:
+    """List a key's audit trail.
 
-    The newest event is first. The key may be revoked.
+    The newest entry is first. The key may be revoked.
     """
     return await audit.of_key(services, caller, client_id, query)
 
 
 @routes.endpoint("GET /audit", access=USER, query=AuditQuery, data=AuditTrail)
-async def list_events(services: Services, caller: Caller, query: AuditQuery) -> AuditTrail:
-    """List your events.
+async def list_audit(services: Services, caller: Caller, query: AuditQuery) -> AuditTrail:
+    """List your audit trail.
 
-    Your logins and the events of all your API keys, newest first.
+    Your logins and the audit entries of all your API keys, newest first.
     """
     return await audit.of_user(services, caller.owner_id, query)

@@ -10,8 +10,8 @@ routes = Routes("events", addition=True, no_store=True)
 
 
 @routes.endpoint("GET /events", access=USER, query=EventListQuery, data=EventList)
-async def read_events(services: Services, caller: Caller, query: EventListQuery) -> EventList:
-    """Read the event log.
+async def list_events(services: Services, caller: Caller, query: EventListQuery) -> EventList:
+    """List your events.
 
     The events of your keys, sites and locations, oldest first, for 30 days. Webhooks receive the same documents. To
     continue, send `next_after` of the last response as `after`.

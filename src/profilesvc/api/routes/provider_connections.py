@@ -14,9 +14,9 @@ from profilesvc.contract.provider_connections import (
 )
 from profilesvc.services.access import USER
 from profilesvc.services.context import Caller, Services
-from profilesvc.services.logins import connections as provider_connections
 from profilesvc.services.logins import consent as provider_consent
 from profilesvc.services.logins import export as provider_export
+from profilesvc.services.logins import logins
 
 routes = Routes("provider-connections", addition=True, no_store=True)
 CONNECTIONS, CONNECTION = "/provider-connections", "/provider-connections/<connection_id>"
@@ -47,7 +47,7 @@ async def list_provider_connections(services: Services, caller: Caller) -> Provi
 
     The oldest is first. Tokens are never returned, and the provider is not asked.
     """
-    return await provider_connections.list_all(services, caller)
+    return await logins.list_all(services, caller)
 
 
 @routes.endpoint(f"GET {CONNECTION}", access=USER, data=ProviderConnectionDetail, errors=(PROVIDER_API_ERROR,))
@@ -56,7 +56,7 @@ async def get_provider_connection(services: Services, caller: Caller, connection
 
     Asks the provider which accounts and locations the login sees now.
     """
-    return await provider_connections.get(services, caller, connection_id)
+    return await logins.get(services, caller, connection_id)
 
 
 @routes.endpoint(
@@ -74,7 +74,7 @@ async def import_provider_locations(
     Send the names of locations, or `title_contains` for all that match. Repeat it to add new ones: what you have is
     updated and moved to this login. A location of another user is refused.
     """
-    return await provider_connections.import_locations(services, caller, connection_id, body)
+    return await logins.import_locations(services, caller, connection_id, body)
 
 
 @routes.endpoint(f"GET {CONNECTION}/export", access=USER, data=ProviderConnectionExport)
@@ -98,4 +98,4 @@ async def delete_provider_connection(
     Withdraws the consent at the provider, and deletes the tokens and the profiles, posts and sync history of its
     locations here. API keys are deactivated (`user_requested`), and the audit trail stays.
     """
-    return await provider_connections.disconnect(services, caller, connection_id)
+    return await logins.disconnect(services, caller, connection_id)

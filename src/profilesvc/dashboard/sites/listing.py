@@ -10,8 +10,8 @@ from profilesvc.dashboard import pages
 from profilesvc.dashboard.listing import Choices, Listing, matches, page_of
 from profilesvc.dashboard.visits import Visit
 from profilesvc.dashboard.words import words
-from profilesvc.domain import connection
-from profilesvc.domain.connection import HISTORY, Period
+from profilesvc.domain import heartbeats
+from profilesvc.domain.heartbeats import HISTORY, Period
 from profilesvc.domain.plans import Plan
 from profilesvc.domain.time import HOUR
 from profilesvc.language.texts import N_, Words, _, language, ngettext, plural
@@ -202,7 +202,7 @@ def bar(periods: list[Period], now: int) -> Bar:
 
 def percent(periods: list[Period]) -> float | None:
     """Return the online part, rounded down, so that 100 % is never shown for a site that was away."""
-    share = connection.online_share(periods)
+    share = heartbeats.online_share(periods)
     return None if share is None else int(share * 1000) / 10
 
 

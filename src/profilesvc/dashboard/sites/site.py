@@ -11,12 +11,12 @@ from profilesvc.contract.sync import SyncHistoryQuery, SyncPreview
 from profilesvc.dashboard import pages, problems
 from profilesvc.dashboard.sites import changes
 from profilesvc.dashboard.visits import Visit, form_key, view
-from profilesvc.domain.connection import HISTORY
 from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.domain.heartbeats import HISTORY
 from profilesvc.domain.posts import can_have_posts
 from profilesvc.domain.readings import reading
 from profilesvc.domain.time import parse_iso
-from profilesvc.services import comparison, connection, events, locations, sync
+from profilesvc.services import comparison, events, heartbeats, locations, sync
 from profilesvc.services.context import AllowedLocation
 from profilesvc.services.insight import overview
 from profilesvc.services.insight.overview import KeyView
@@ -141,7 +141,7 @@ async def _lines(visit: Visit, location: AllowedLocation) -> list[tuple[KeyView,
     rows = []
     for key in await overview.keys_of(visit.services, visit.caller):
         if key.row.location_name == location.name:
-            status = await connection.status(visit.services, visit.caller, key.row.client_id, history=True)
+            status = await heartbeats.status(visit.services, visit.caller, key.row.client_id, history=True)
             assert isinstance(status, ConnectionStatusWithHistory), "it was requested with its history"
             rows.append((key, [_block(period, visit.now) for period in status.history]))
     return rows

@@ -8,11 +8,11 @@ from profilesvc.dashboard import charts, exports, pages
 from profilesvc.dashboard.sites import listing as site_list
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.dashboard.words import words
-from profilesvc.domain.connection import Period
+from profilesvc.domain.heartbeats import Period
 from profilesvc.domain.time import iso
 from profilesvc.services.insight import overview
 from profilesvc.services.insight.overview import SiteView
-from profilesvc.services.logins import connections as provider_connections
+from profilesvc.services.logins import logins
 
 blueprint = Blueprint("sites", __name__)
 
@@ -24,8 +24,8 @@ async def show(visit: Visit) -> Response:
     days = [] if listing.is_filtered else await overview.connected_days(visit.services, visit.caller, sites)
     chart = charts.days(days, sum(bool(site.keys) for site in sites), visit.now)
     name, email = await overview.person(visit.services, visit.caller)
-    logins = (await provider_connections.list_all(visit.services, visit.caller)).connections
-    ended = [login for login in logins if login.state == "reauth_required"]
+    rows = (await logins.list_all(visit.services, visit.caller)).connections
+    ended = [login for login in rows if login.state == "reauth_required"]
     return pages.page(
         "sites.html", visit=visit, is_part=False, chart=chart, email=email, name=name, ended=ended, **shown
     )

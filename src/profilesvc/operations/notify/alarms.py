@@ -2,7 +2,7 @@
 
 import logging
 
-from profilesvc.domain.connection import NEXT_HEARTBEAT_SECONDS
+from profilesvc.domain.heartbeats import NEXT_HEARTBEAT_SECONDS
 from profilesvc.domain.time import DAY, HOUR, MINUTE, SECOND, Clock, iso
 from profilesvc.storage.notify.watches import Counted
 

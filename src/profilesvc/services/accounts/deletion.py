@@ -14,12 +14,11 @@ from profilesvc.domain.keys import secret_digest
 from profilesvc.domain.time import DAY, MINUTE, iso
 from profilesvc.services import audit, sessions
 from profilesvc.services.context import Caller, Services
-from profilesvc.services.logins import connections as provider_connections
 from profilesvc.services.logins import consent as provider_consent
+from profilesvc.services.logins import logins
 from profilesvc.services.rounds import run_alone
 from profilesvc.services.users import find_user
-from profilesvc.storage import provider_connections as logins
-from profilesvc.storage import users
+from profilesvc.storage import provider_logins, users
 from profilesvc.storage.accounts import deletions
 from profilesvc.storage.accounts.deletions import Deletion
 
@@ -154,11 +153,11 @@ async def _pass(services: Services, deletion: Deletion) -> None:
 async def _disconnect(services: Services, owner_id: int) -> None:
     """Disconnect the logins at the provider. Another round withdraws their consents."""
     async with services.storage.read() as session:
-        rows = await logins.listing(session, owner_id)
+        rows = await provider_logins.listing(session, owner_id)
     for row in rows:
         services.storage.renew()
         async with services.storage.write() as session:
-            await provider_connections.withdraw(services, session, row)
+            await logins.withdraw(services, session, row)
 
 
 async def _delete(services: Services, owner_id: int, notice: int | None) -> None:

@@ -21,7 +21,7 @@ from profilesvc.services.context import Services
 from profilesvc.services.provider_logins import provider_of
 from profilesvc.storage import feed
 from profilesvc.storage.feed import What
-from profilesvc.storage.provider_connections import ProviderConnection
+from profilesvc.storage.provider_logins import ProviderLogin
 from profilesvc.tokens.signer import TokenRejected
 
 log = logging.getLogger("profilesvc")
@@ -57,7 +57,7 @@ async def turn_on(services: Services, remote: Provider, account: str) -> JsonObj
     return await remote.set_notifications(account, services.settings.notifications.topic, TYPES)
 
 
-async def turn_on_all(services: Services, row: ProviderConnection, accounts: Collection[str]) -> None:
+async def turn_on_all(services: Services, row: ProviderLogin, accounts: Collection[str]) -> None:
     """Let the provider publish the changes of accounts from which locations were imported."""
     for account in accounts:
         try:

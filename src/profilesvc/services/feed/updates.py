@@ -75,7 +75,7 @@ async def settle(
 
     async def settle_once(claim: Claim | None) -> Rendered:
         _require_plan(location, mask)
-        await services.limiter.sync(location.name)
+        await services.limiter.count("syncs-per-location", location.name)
         row = sync.require_syncable(await lease.wait())
         with raising_provider_failure():
             is_repeated = claim is not None and claim.fence > 1

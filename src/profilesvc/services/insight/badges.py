@@ -2,7 +2,7 @@
 
 import re
 
-from profilesvc.domain import connection
+from profilesvc.domain import heartbeats
 from profilesvc.domain.keys import secret_digest
 from profilesvc.services import audit
 from profilesvc.services.access import missing, own_key
@@ -43,5 +43,5 @@ async def read(services: Services, secret: str) -> tuple[str, str, int | None]:
             row = await overview.of_badge(session, int(link[1]), secret_digest(secret, services.pepper), now)
     if row is None:
         raise missing("badge")
-    state = "deactivated" if row.hold_reason is not None else connection.state(row.last_heartbeat_at, now)
+    state = "deactivated" if row.hold_reason is not None else heartbeats.state(row.last_heartbeat_at, now)
     return row.name, state, row.last_heartbeat_at

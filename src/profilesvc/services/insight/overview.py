@@ -7,16 +7,16 @@ import orjson
 
 from profilesvc.contract.connection import ConnectionState, ReasonHint
 from profilesvc.contract.keys import KeyEntry
-from profilesvc.domain import connection, profiles
-from profilesvc.domain.connection import Period
+from profilesvc.domain import heartbeats, profiles
+from profilesvc.domain.heartbeats import Period
 from profilesvc.domain.plans import Plan
 from profilesvc.domain.posts import can_have_posts
 from profilesvc.domain.time import DAY, month_start
 from profilesvc.domain.updates import has_flag
-from profilesvc.services.connection import reason_of
 from profilesvc.services.context import Caller, Services
+from profilesvc.services.heartbeats import reason_of
 from profilesvc.services.key_events import entry
-from profilesvc.storage import connection as contacts
+from profilesvc.storage import heartbeats as contacts
 from profilesvc.storage import keys, locations, post_usage, users
 from profilesvc.storage.insight import overview
 from profilesvc.storage.insight.overview import KeyRow, SiteRow
@@ -143,25 +143,25 @@ async def histories(services: Services, caller: Caller, sites: list[SiteView]) -
     now = services.clock.now()
     ids = [key.row.id for site in sites for key in site.keys]
     async with services.storage.read() as session:
-        spans = await contacts.spans_of_keys(session, caller.owner_id, ids, now - connection.HISTORY) if ids else {}
+        spans = await contacts.spans_of_keys(session, caller.owner_id, ids, now - heartbeats.HISTORY) if ids else {}
     found = {}
     for site in sites:
         if site.keys:
-            runs = connection.joined([span for key in site.keys for span in spans.get(key.row.id, [])])
-            found[site.id] = connection.periods(runs, now, min(key.row.created_at for key in site.keys))
+            runs = heartbeats.joined([span for key in site.keys for span in spans.get(key.row.id, [])])
+            found[site.id] = heartbeats.periods(runs, now, min(key.row.created_at for key in site.keys))
     return found
 
 
 async def connected_days(services: Services, caller: Caller, sites: list[SiteView]) -> list[int]:
     """Return how many of the sites sent a heartbeat on each of the last 30 days (UTC), today last, in one statement."""
-    now, days = services.clock.now(), connection.HISTORY // DAY
+    now, days = services.clock.now(), heartbeats.HISTORY // DAY
     ids = {key.row.id: site.id for site in sites for key in site.keys}
     if not any(key.row.last_heartbeat_at for site in sites for key in site.keys):
         return []
     async with services.storage.read(may_be_old=True) as session:
         runs = await contacts.runs(session, caller.owner_id, (now // DAY - days + 1) * DAY)
-    found = ((ids[key_id], connection.Span(*times)) for key_id, *times in runs if key_id in ids)
-    return connection.daily_contacts(found, now, days)
+    found = ((ids[key_id], heartbeats.Span(*times)) for key_id, *times in runs if key_id in ids)
+    return heartbeats.daily_contacts(found, now, days)
 
 
 def _urgency(site: SiteView) -> int:
@@ -173,9 +173,9 @@ def _urgency(site: SiteView) -> int:
 def _key(row: KeyRow, now: int) -> KeyView:
     last_seen, other_at = row.last_heartbeat_at, row.other_site_host_at
     hosts = row.site_host, row.other_site_host
-    mismatch = connection.site_mismatch(hosts, other_at, domains_of(row.allowed_domains), now)
+    mismatch = heartbeats.site_mismatch(hosts, other_at, domains_of(row.allowed_domains), now)
     found = reason_of(row, is_held=row.hold_reason is not None, mismatch=mismatch, now=now)
-    return KeyView(row, connection.state(last_seen, now), *found)
+    return KeyView(row, heartbeats.state(last_seen, now), *found)
 
 
 def _site(row: SiteRow, plan: Plan, keys: list[KeyView], in_review: dict[tuple[str, str], int]) -> SiteView:

@@ -20,11 +20,11 @@ from profilesvc.domain.time import DAY, MINUTE, iso
 from profilesvc.provider.port import Granted, ProviderError
 from profilesvc.services import audit, events
 from profilesvc.services.context import Caller, Services
-from profilesvc.services.logins import connections as provider_connections
+from profilesvc.services.logins import logins
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.services.provider_logins import consents, page_of, purpose
 from profilesvc.storage import identities, users
-from profilesvc.storage import provider_connections as table
+from profilesvc.storage import provider_logins as table
 from profilesvc.tokens.seals import Seal
 from profilesvc.tokens.signer import random_id
 
@@ -177,7 +177,7 @@ async def store(services: Services, attempt: Attempt, granted: Granted) -> None:
         owner = await users.lock_user(session, attempt.owner_id)
         has_ended = owner.suspended_at is not None  # a deletion sets it too
         if has_ended:
-            await provider_connections.decline(services, session, owner.id, granted)
+            await logins.decline(services, session, owner.id, granted)
         else:
             await _connect(services, session, attempt, granted, encrypted)
     if has_ended:
@@ -191,7 +191,7 @@ async def _connect(
     owner_id, now = attempt.owner_id, services.clock.now()
     if attempt.link and not await identities.mark_used(session, attempt.link, now + LINK_MS):
         raise ServiceError(AUTH_INVALID_TOKEN, "This link was used before. Ask for a new one.")
-    await provider_connections.keep_consent(services, session, owner_id, granted.subject)
+    await logins.keep_consent(services, session, owner_id, granted.subject)
     number = await table.put(
         session,
         owner_id,

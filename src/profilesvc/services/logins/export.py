@@ -5,8 +5,8 @@ import orjson
 from profilesvc.contract.provider_connections import ExportedLocation, ProviderConnectionExport
 from profilesvc.domain.time import iso
 from profilesvc.services.context import Caller, Services
-from profilesvc.services.logins import connections as provider_connections
-from profilesvc.storage import provider_connections as table
+from profilesvc.services.logins import logins
+from profilesvc.storage import provider_logins as table
 
 
 async def export(services: Services, caller: Caller, connection_id: str) -> ProviderConnectionExport:
@@ -15,7 +15,7 @@ async def export(services: Services, caller: Caller, connection_id: str) -> Prov
     Raises:
         ServiceError: NOT_FOUND.
     """
-    entry = await provider_connections.summary(services, caller, connection_id)
+    entry = await logins.summary(services, caller, connection_id)
     async with services.storage.read() as session:
         stored = await table.contents(session, caller.owner_id, entry.id)
         posts = await table.posts_of(session, caller.owner_id, [row.name for row in stored])

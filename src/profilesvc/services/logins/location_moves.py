@@ -11,7 +11,7 @@ from profilesvc.services.drafts import photos
 from profilesvc.services.holds import fit_plan, hold
 from profilesvc.services.provider_logins import provider_of
 from profilesvc.storage import holds, locations, users
-from profilesvc.storage import provider_connections as table
+from profilesvc.storage import provider_logins as table
 from profilesvc.storage.drafts import drafts
 
 _ENDED_FOR = 7 * DAY  # after which a login that its owner has not connected again holds no location

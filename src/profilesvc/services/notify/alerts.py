@@ -193,9 +193,9 @@ async def test(services: Services, caller: Caller, alert_id: str) -> AlertTested
 
 async def _count_mail(services: Services, caller: Caller, address: str, *, is_link: bool) -> None:
     """Count a message that the caller requests; links also by their address, whose reader cannot unsubscribe yet."""
-    await services.limiter.mail(caller.owner_id)
+    await services.limiter.count("mails-per-user", caller.owner_id)
     if is_link:
-        await services.limiter.link(caller.owner_id, _target_digest(address))
+        await services.limiter.count("links-per-address", f"{caller.owner_id}:{_target_digest(address)}")
 
 
 def settings_of(row: Channel) -> AlertSettings:

@@ -44,7 +44,7 @@ async def resend(services: Services, caller: Caller, webhook_id: str, delivery_i
 
 async def _queue(services: Services, caller: Caller, number: int, delivery: int | None) -> DeliveryEntry:
     owner_id, event_id = caller.owner_id, None
-    await services.limiter.call(owner_id)
+    await services.limiter.count("calls-per-user", owner_id)
     async with services.storage.write() as session:
         await WEBHOOKS.enabled(session, caller, number)
         if delivery is not None:
@@ -72,7 +72,7 @@ async def recover(services: Services, caller: Caller, webhook_id: str, body: Web
     if since > now:
         raise invalid("body", "since", "must not be in the future")
     since = max(since, now - events.KEPT)
-    await services.limiter.call(caller.owner_id)
+    await services.limiter.count("calls-per-user", caller.owner_id)
     async with services.storage.read() as session:
         channel = await WEBHOOKS.enabled(session, caller, number, locked=False)
         missed = await deliveries.missed(session, channel, since, MOST_RECOVERED)

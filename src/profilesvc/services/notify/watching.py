@@ -3,13 +3,13 @@
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import ConnectionChanged, EventType
-from profilesvc.domain.connection import DOWN, ReportedState, reported_state
+from profilesvc.domain.heartbeats import DOWN, ReportedState, reported_state
 from profilesvc.domain.time import DAY, SECOND
 from profilesvc.services import events, key_events
-from profilesvc.services.connection import is_mismatch, status_of
 from profilesvc.services.context import Services
-from profilesvc.storage import connection
-from profilesvc.storage.connection import Watched
+from profilesvc.services.heartbeats import is_mismatch, status_of
+from profilesvc.storage import heartbeats
+from profilesvc.storage.heartbeats import Watched
 from profilesvc.storage.notify import watches
 from profilesvc.storage.notify.watches import Stale
 
@@ -37,7 +37,7 @@ async def update(services: Services, session: AsyncSession, key: Stale, now: int
     Every change is conditional, so that two processes publish it once. Without `may_alarm` only good news is
     published: the site is online.
     """
-    current = await connection.watched(session, key.client_id, key.owner_id)
+    current = await heartbeats.watched(session, key.client_id, key.owner_id)
     if current is None or current.revoked_at is not None:
         return
     state = state_of(key, current.last_heartbeat_at, now)

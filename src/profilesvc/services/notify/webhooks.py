@@ -190,7 +190,7 @@ async def _require_public(services: Services, caller: Caller, target: Target) ->
     """Look up the host, which counts as a call. One without an address is accepted, because it may get one later."""
     if services.settings.webhooks.allow_private:
         return
-    await services.limiter.call(caller.owner_id)
+    await services.limiter.count("calls-per-user", caller.owner_id)
     try:
         async with asyncio.timeout(_RESOLVE_SECONDS):
             addresses = await services.resolver(caller.owner_id, target.host)

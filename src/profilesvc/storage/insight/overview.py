@@ -5,7 +5,7 @@ from typing import NamedTuple
 from sqlalchemy import BigInteger, and_, bindparam, func, literal, select
 
 from profilesvc.database.statements import Executor, Prepared, fetch
-from profilesvc.storage.connection import reasons
+from profilesvc.storage.heartbeats import reasons
 from profilesvc.storage.keys import live
 from profilesvc.storage.locations import is_kept, with_business
 from profilesvc.storage.tables import OWNER, businesses, connections, holds, keys, locations, posts

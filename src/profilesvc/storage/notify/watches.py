@@ -26,9 +26,9 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.statements import Executor, Prepared, fetch, insert_into, upsert
-from profilesvc.domain.connection import DOWN, OFFLINE_AFTER, ONLINE_FOR, ReportedState
+from profilesvc.domain.heartbeats import DOWN, OFFLINE_AFTER, ONLINE_FOR, ReportedState
 from profilesvc.domain.time import DAY, SECOND
-from profilesvc.storage.connection import names_site
+from profilesvc.storage.heartbeats import names_site
 from profilesvc.storage.keys import live
 from profilesvc.storage.tables import connections, keys, sweep_marks, watches
 

@@ -8,20 +8,7 @@ Provider-shaped data is the provider's JSON document as text; the other columns 
 sort by and those that decide something. There is no relationship(): queries join explicitly.
 """
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    CheckConstraint,
-    Column,
-    ForeignKeyConstraint,
-    Index,
-    Integer,
-    String,
-    Text,
-    UniqueConstraint,
-    bindparam,
-    text,
-)
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKeyConstraint, Index, Text, UniqueConstraint, bindparam
 from sqlmodel import Field
 
 from profilesvc.database.schema import metadata as metadata
@@ -30,8 +17,17 @@ from profilesvc.storage.tables import insight as insight
 from profilesvc.storage.tables import logins as logins
 from profilesvc.storage.tables import notify as notify
 from profilesvc.storage.tables import writing as writing
-from profilesvc.storage.tables.columns import number, of_owner, owner
-from profilesvc.storage.tables.directories import DIRECTORIES, ID, REFERENCES, Table
+from profilesvc.storage.tables.columns import (
+    Table,
+    Tenant,
+    counter,
+    instant,
+    number,
+    of_owner,
+    partial_index,
+    reference,
+)
+from profilesvc.storage.tables.directories import DIRECTORIES, REFERENCES
 
 
 class UserRow(Table, table=True):
@@ -39,34 +35,30 @@ class UserRow(Table, table=True):
 
     __tablename__ = "users"
 
-    id: int | None = Field(default=None, sa_column=Column(ID, primary_key=True, autoincrement=True))
-    email: str = Field(sa_column=Column(String(320), nullable=False))
-    name: str = Field(sa_column=Column(String(200), nullable=False))
-    plan: str = Field(sa_column=Column(String(64), nullable=False))
-    epoch: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
-    suspended_at: int | None = Field(default=None, sa_column=Column(BigInteger))
-    created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    id: int | None = number()
+    email: str = Field(max_length=320)
+    name: str = Field(max_length=200)
+    plan: str = Field(max_length=64)
+    epoch: int = counter()
+    suspended_at: int | None = instant()
+    created_at: int = instant()
     # The newest billing event that was received: an older one that arrives late changes nothing.
-    billing_version: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
-    unpaid_since: int | None = Field(default=None, sa_column=Column(BigInteger))
+    billing_version: int = counter()
+    unpaid_since: int | None = instant()
 
 
-class BusinessRow(Table, table=True):
+class BusinessRow(Tenant, table=True):
     """A business of a user; locations and keys belong to one."""
 
     __tablename__ = "businesses"
     __table_args__ = (ForeignKeyConstraint(["owner_id"], ["users.id"]),)
 
-    owner_id: int = Field(sa_column=owner())
-    id: int | None = Field(default=None, sa_column=number())
-    name: str = Field(sa_column=Column(String(200), nullable=False))
-    created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    id: int | None = number()
+    name: str = Field(max_length=200)
+    created_at: int = instant()
 
 
-_IS_REACHED = text("disconnected_at IS NULL")
-
-
-class LocationRow(Table, table=True):
+class LocationRow(Tenant, table=True):
     """A cached location of the provider, and the settings and state that the service adds."""
 
     __tablename__ = "locations"
@@ -76,44 +68,34 @@ class LocationRow(Table, table=True):
         CheckConstraint("NOT sync_enabled OR is_verified", name="sync_needs_verification"),
         CheckConstraint("(business_id IS NULL) = (assigned_at IS NULL)", name="assignment_whole"),
         Index("ix_locations_list", "owner_id", "title", "name"),
-        Index(
-            "ix_locations_checked",
-            *("checked_at", "owner_id", "name"),
-            sqlite_where=_IS_REACHED,
-            postgresql_where=_IS_REACHED,
-        ),
+        partial_index("ix_locations_checked", "checked_at", "owner_id", "name", where="disconnected_at IS NULL"),
     )
 
-    owner_id: int = Field(sa_column=owner())
-    name: str = Field(sa_column=Column(String(80), primary_key=True))
-    business_id: int | None = Field(default=None, sa_column=Column(ID))
-    assigned_at: int | None = Field(default=None, sa_column=Column(BigInteger))
-    account: str = Field(sa_column=Column(String(80), nullable=False))
-    title: str = Field(sa_column=Column(Text, nullable=False))
-    profile: str = Field(sa_column=Column(Text, nullable=False))
-    profile_read_at: int = Field(sa_column=Column(BigInteger, nullable=False))
-    is_verified: bool = Field(sa_column=Column(Boolean, nullable=False))
-    verification_state: str = Field(sa_column=Column(String(40), nullable=False))
-    sync_enabled: bool = Field(default=False, sa_column=Column(Boolean, nullable=False))
-    source: str | None = Field(default=None, sa_column=Column(Text))
-    last_sync: str | None = Field(default=None, sa_column=Column(Text))
-    posts_read_at: int | None = Field(default=None, sa_column=Column(BigInteger))
-    sync_lease: str | None = Field(default=None, sa_column=Column(String(32)))
-    sync_lease_until: int | None = Field(default=None, sa_column=Column(BigInteger))
+    name: str = Field(max_length=80, primary_key=True)
+    business_id: int | None = reference()
+    assigned_at: int | None = instant()
+    account: str = Field(max_length=80)
+    title: str = Field(sa_type=Text)
+    profile: str = Field(sa_type=Text)
+    profile_read_at: int = instant()
+    is_verified: bool
+    verification_state: str = Field(max_length=40)
+    sync_enabled: bool
+    source: str | None = Field(sa_type=Text)
+    last_sync: str | None = Field(sa_type=Text)
+    posts_read_at: int | None = instant()
+    sync_lease: str | None = Field(max_length=32)
+    sync_lease_until: int | None = instant()
     # The digest of the differences that the last `profile.drifted` reported; None while there are none.
-    drift: str | None = Field(default=None, sa_column=Column(String(64)))
+    drift: str | None = Field(max_length=64)
     # The owner's login that reaches it; None: the installation's own login.
-    connection_id: int | None = Field(default=None, sa_column=Column(ID))
-    disconnected_at: int | None = Field(default=None, sa_column=Column(BigInteger))
+    connection_id: int | None = reference()
+    disconnected_at: int | None = instant()
     # When the background check read the provider last (`operations/feed/readings.py`).
-    checked_at: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
+    checked_at: int = instant(server_default="0")
 
 
-_NOT_REVOKED = text("revoked_at IS NULL")  # an index of the live keys stays small, however many keys are revoked
-_HAS_BADGE = text("badge_digest IS NOT NULL")
-
-
-class KeyRow(Table, table=True):
+class KeyRow(Tenant, table=True):
     """An API key. It is active if it is not revoked, not expired and has no hold. Its client id contains its owner."""
 
     __tablename__ = "keys"
@@ -122,52 +104,43 @@ class KeyRow(Table, table=True):
         of_owner("business_id", "businesses.id"),
         of_owner("location_name", "locations.name"),
         UniqueConstraint("owner_id", "client_id"),
-        Index("ix_keys_live", "owner_id", "id", sqlite_where=_NOT_REVOKED, postgresql_where=_NOT_REVOKED),
+        partial_index("ix_keys_live", "owner_id", "id", where="revoked_at IS NULL"),
         Index("ix_keys_location", "owner_id", "location_name"),
-        Index(
-            "ix_keys_badge",
-            "owner_id",
-            "badge_digest",
-            unique=True,
-            sqlite_where=_HAS_BADGE,
-            postgresql_where=_HAS_BADGE,
-        ),
+        partial_index("ix_keys_badge", "owner_id", "badge_digest", where="badge_digest IS NOT NULL", unique=True),
     )
 
-    owner_id: int = Field(sa_column=owner())
-    id: int | None = Field(default=None, sa_column=number())
-    client_id: str = Field(sa_column=Column(String(160), nullable=False))
-    business_id: int = Field(sa_column=Column(ID, nullable=False))
-    location_name: str = Field(sa_column=Column(String(80), nullable=False))
-    name: str = Field(sa_column=Column(String(100), nullable=False))
-    permissions: str = Field(sa_column=Column(String(64), nullable=False))
-    primary_domain: str | None = Field(default=None, sa_column=Column(String(253)))
-    allowed_domains: str = Field(sa_column=Column(Text, nullable=False))
-    epoch: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
-    created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
-    expires_at: int | None = Field(default=None, sa_column=Column(BigInteger, index=True))
-    revoked_at: int | None = Field(default=None, sa_column=Column(BigInteger))
-    last_used_at: int | None = Field(default=None, sa_column=Column(BigInteger))
+    id: int | None = number()
+    client_id: str = Field(max_length=160)
+    business_id: int = reference()
+    location_name: str = Field(max_length=80)
+    name: str = Field(max_length=100)
+    permissions: str = Field(max_length=64)
+    primary_domain: str | None = Field(max_length=253)
+    allowed_domains: str = Field(sa_type=Text)
+    epoch: int = counter()
+    created_at: int = instant()
+    expires_at: int | None = instant(index=True)
+    revoked_at: int | None = instant()
+    last_used_at: int | None = instant()
     # The newest billing event for this key, as for its owner.
-    billing_version: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
+    billing_version: int = counter()
     # The digest of the secret in the link of the status badge, while its owner shows one.
-    badge_digest: str | None = Field(default=None, sa_column=Column(String(64)))
+    badge_digest: str | None = Field(max_length=64)
 
 
-class SecretRow(Table, table=True):
+class SecretRow(Tenant, table=True):
     """The digest of a client secret; the secret itself is never stored."""
 
     __tablename__ = "secrets"
     __table_args__ = (of_owner("key_id", "keys.id"),)
 
-    owner_id: int = Field(sa_column=owner())
-    key_id: int = Field(sa_column=Column(ID, primary_key=True, autoincrement=False))
-    digest: str = Field(sa_column=Column(String(64), primary_key=True))
-    created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
-    expires_at: int | None = Field(default=None, sa_column=Column(BigInteger, index=True))
+    key_id: int = reference(primary_key=True)
+    digest: str = Field(max_length=64, primary_key=True)
+    created_at: int = instant()
+    expires_at: int | None = instant(index=True)
 
 
-class HoldRow(Table, table=True):
+class HoldRow(Tenant, table=True):
     """A reason why a key is deactivated; the most severe one is shown."""
 
     __tablename__ = "holds"
@@ -178,34 +151,32 @@ class HoldRow(Table, table=True):
         ),
     )
 
-    owner_id: int = Field(sa_column=owner())
-    key_id: int = Field(sa_column=Column(ID, primary_key=True, autoincrement=False))
-    reason: str = Field(sa_column=Column(String(32), primary_key=True))
-    severity: int = Field(sa_column=Column(Integer, nullable=False))
-    set_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    key_id: int = reference(primary_key=True)
+    reason: str = Field(max_length=32, primary_key=True)
+    severity: int
+    set_at: int = instant()
 
 
-class ConnectionRow(Table, table=True):
+class ConnectionRow(Tenant, table=True):
     """The last heartbeat of a key."""
 
     __tablename__ = "connections"
     __table_args__ = (of_owner("key_id", "keys.id"),)
 
-    owner_id: int = Field(sa_column=owner())
-    key_id: int = Field(sa_column=Column(ID, primary_key=True, autoincrement=False))
-    last_heartbeat_at: int = Field(sa_column=Column(BigInteger, nullable=False))
-    plugin_version: str | None = Field(default=None, sa_column=Column(Text))
-    wp_version: str | None = Field(default=None, sa_column=Column(Text))
-    php_version: str | None = Field(default=None, sa_column=Column(Text))
-    detected_plugins: str | None = Field(default=None, sa_column=Column(Text))
+    key_id: int = reference(primary_key=True)
+    last_heartbeat_at: int = instant()
+    plugin_version: str | None = Field(sa_type=Text)
+    wp_version: str | None = Field(sa_type=Text)
+    php_version: str | None = Field(sa_type=Text)
+    detected_plugins: str | None = Field(sa_type=Text)
     # The site that the heartbeats name, and the one before it: two within a day mean a clone or a staging copy.
-    site_host: str | None = Field(default=None, sa_column=Column(String(253)))
-    site_host_at: int | None = Field(default=None, sa_column=Column(BigInteger))
-    other_site_host: str | None = Field(default=None, sa_column=Column(String(253)))
-    other_site_host_at: int | None = Field(default=None, sa_column=Column(BigInteger))
+    site_host: str | None = Field(max_length=253)
+    site_host_at: int | None = instant()
+    other_site_host: str | None = Field(max_length=253)
+    other_site_host_at: int | None = instant()
 
 
-class ContactRow(Table, table=True):
+class ContactRow(Tenant, table=True):
     """A run of contact within a month; the 30-day history is computed from these runs.
 
     A run that goes on into the next month has a row in each, so that `started_at`, which never changes, shows its age.
@@ -215,13 +186,12 @@ class ContactRow(Table, table=True):
     __tablename__ = "contacts"
     __table_args__ = (of_owner("key_id", "keys.id"),)
 
-    owner_id: int = Field(sa_column=owner())
-    key_id: int = Field(sa_column=Column(ID, primary_key=True, autoincrement=False))
-    started_at: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False, index=True))
-    ended_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    key_id: int = reference(primary_key=True)
+    started_at: int = instant(primary_key=True, index=True)
+    ended_at: int = instant()
 
 
-class PostRow(Table, table=True):
+class PostRow(Tenant, table=True):
     """A cached post: the document as the list returns it, with names that do not contain the account."""
 
     __tablename__ = "posts"
@@ -231,16 +201,15 @@ class PostRow(Table, table=True):
         Index("ix_posts_in_review", "owner_id", "location_name", "state", "read_at"),
     )
 
-    owner_id: int = Field(sa_column=owner())
-    location_name: str = Field(sa_column=Column(String(80), primary_key=True))
-    post_id: str = Field(sa_column=Column(String(80), primary_key=True))
-    created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
-    state: str = Field(sa_column=Column(String(40), nullable=False))
-    read_at: int = Field(sa_column=Column(BigInteger, nullable=False))
-    document: str = Field(sa_column=Column(Text, nullable=False))
+    location_name: str = Field(max_length=80, primary_key=True)
+    post_id: str = Field(max_length=80, primary_key=True)
+    created_at: int = instant()
+    state: str = Field(max_length=40)
+    read_at: int = instant()
+    document: str = Field(sa_type=Text)
 
 
-class SyncRow(Table, table=True):
+class SyncRow(Tenant, table=True):
     """An entry of the sync history, deleted with its month after 400 days."""
 
     __tablename__ = "syncs"
@@ -251,33 +220,31 @@ class SyncRow(Table, table=True):
         UniqueConstraint("owner_id", "sync_id", "created_at"),
     )
 
-    owner_id: int = Field(sa_column=owner())
-    location_name: str = Field(sa_column=Column(String(80), primary_key=True))
-    created_at: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False, index=True))
-    id: int | None = Field(default=None, sa_column=number())
-    sync_id: str = Field(sa_column=Column(String(40), nullable=False))
-    status: str = Field(sa_column=Column(String(16), nullable=False))
-    direction: str = Field(sa_column=Column(String(8), nullable=False))
-    fields_updated: int = Field(sa_column=Column(Integer, nullable=False))
+    location_name: str = Field(max_length=80, primary_key=True)
+    created_at: int = instant(primary_key=True, index=True)
+    id: int | None = number()
+    sync_id: str = Field(max_length=40)
+    status: str = Field(max_length=16)
+    direction: str = Field(max_length=8)
+    fields_updated: int
 
 
-class IdempotencyRow(Table, table=True):
+class IdempotencyRow(Tenant, table=True):
     """The latest attempt with an idempotency key, and its response once it is stored."""
 
     __tablename__ = "idempotency"
 
-    owner_id: int = Field(sa_column=owner())
-    scope: str = Field(sa_column=Column(String(64), primary_key=True))
-    fingerprint: str = Field(sa_column=Column(String(64), nullable=False))
-    fence: int = Field(sa_column=Column(Integer, nullable=False))
-    lease_until: int = Field(sa_column=Column(BigInteger, nullable=False))
-    created_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
-    status: int | None = Field(default=None, sa_column=Column(Integer))
-    answer: str | None = Field(default=None, sa_column=Column(Text))
-    location_name: str | None = Field(default=None, sa_column=Column(String(80)))  # None: of a version before 0009
+    scope: str = Field(max_length=64, primary_key=True)
+    fingerprint: str = Field(max_length=64)
+    fence: int
+    lease_until: int = instant()
+    created_at: int = instant(index=True)
+    status: int | None
+    answer: str | None = Field(sa_type=Text)
+    location_name: str | None = Field(max_length=80)  # None: of a version before 0009
 
 
-class FamilyRow(Table, table=True):
+class FamilyRow(Tenant, table=True):
     """The refresh tokens that descend from one grant. The first exchange inserts the row.
 
     `successor` holds the claims of the newest pair, from which the same tokens can be signed again, so that the tokens
@@ -287,29 +254,27 @@ class FamilyRow(Table, table=True):
     __tablename__ = "families"
     __table_args__ = (of_owner("key_id", "keys.id"), CheckConstraint("generation > 0", name="exchanged"))
 
-    owner_id: int = Field(sa_column=owner())
-    id: str = Field(sa_column=Column(String(32), primary_key=True))
-    key_id: int = Field(sa_column=Column(ID, nullable=False))
-    generation: int = Field(sa_column=Column(BigInteger, nullable=False))
-    rotated_at: int = Field(sa_column=Column(BigInteger, nullable=False))
-    expires_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
-    successor: str = Field(sa_column=Column(Text, nullable=False))
+    id: str = Field(max_length=32, primary_key=True)
+    key_id: int = reference()
+    generation: int = Field(sa_type=BigInteger)
+    rotated_at: int = instant()
+    expires_at: int = instant(index=True)
+    successor: str = Field(sa_type=Text)
 
 
-class RevocationRow(Table, table=True):
+class RevocationRow(Tenant, table=True):
     """A revoked token (jti) or family (fam). Every request looks here."""
 
     __tablename__ = "revocations"
     __table_args__ = (CheckConstraint("kind IN ('token', 'family')", name="kind"),)
 
-    owner_id: int = Field(sa_column=owner())
-    id: str = Field(sa_column=Column(String(64), primary_key=True))
-    kind: str = Field(sa_column=Column(String(16), nullable=False))
-    revoked_at: int = Field(sa_column=Column(BigInteger, nullable=False))
-    expires_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
+    id: str = Field(max_length=64, primary_key=True)
+    kind: str = Field(max_length=16)
+    revoked_at: int = instant()
+    expires_at: int = instant(index=True)
 
 
-class AuditRow(Table, table=True):
+class AuditRow(Tenant, table=True):
     """An event of the audit trail, deleted with its month after 400 days.
 
     Rows are only appended, except that events with the same `once` share one row: the failures of an hour, which
@@ -325,18 +290,17 @@ class AuditRow(Table, table=True):
         Index("ix_audit_key", "owner_id", "key_id", "at", "id"),
     )
 
-    owner_id: int = Field(sa_column=owner())
-    at: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False, index=True))
-    id: int | None = Field(default=None, sa_column=number())
-    month: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
-    event: str = Field(sa_column=Column(String(40), nullable=False))
-    key_id: int | None = Field(default=None, sa_column=Column(ID))
-    actor: str = Field(sa_column=Column(String(200), nullable=False))
-    ip_prefix: str | None = Field(default=None, sa_column=Column(String(64)))
-    request_id: str | None = Field(default=None, sa_column=Column(String(64)))
-    details: str | None = Field(default=None, sa_column=Column(Text))
-    once: str | None = Field(default=None, sa_column=Column(String(120)))
-    times: int = Field(default=1, sa_column=Column(BigInteger, nullable=False, server_default="1"))
+    at: int = instant(primary_key=True, index=True)
+    id: int | None = number()
+    month: int = instant(primary_key=True)
+    event: str = Field(max_length=40)
+    key_id: int | None = reference()
+    actor: str = Field(max_length=200)
+    ip_prefix: str | None = Field(max_length=64)
+    request_id: str | None = Field(max_length=64)
+    details: str | None = Field(sa_type=Text)
+    once: str | None = Field(max_length=120)
+    times: int = counter(1)
 
 
 TENANTS = frozenset(metadata.tables) - frozenset(DIRECTORIES) - REFERENCES  # by `owner_id`, and `users` by its `id`

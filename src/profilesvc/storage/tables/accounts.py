@@ -1,15 +1,12 @@
-"""The tables of accounts: the sessions of users, and the accounts that are deleted. They follow `tables.py`."""
+"""The tables of accounts: the sessions of users, and the accounts that are deleted."""
 
-from sqlalchemy import BigInteger, Column, ForeignKeyConstraint, Index, String, text
+from sqlalchemy import BigInteger, ForeignKeyConstraint
 from sqlmodel import Field
 
-from profilesvc.storage.tables.columns import owner
-from profilesvc.storage.tables.directories import Table
-
-_UNFINISHED = text("finished_at IS NULL")  # the index of the rounds stays small, however many are finished
+from profilesvc.storage.tables.columns import Tenant, instant, partial_index
 
 
-class SessionRow(Table, table=True):
+class SessionRow(Tenant, table=True):
     """A user token that was issued, by its id (`jti`). Whether it is valid is for `revocations` and `users` to say.
 
     `browser` and `system` are names such as `Firefox` and `Windows`, empty if they are unknown.
@@ -18,20 +15,19 @@ class SessionRow(Table, table=True):
     __tablename__ = "sessions"
     __table_args__ = (ForeignKeyConstraint(["owner_id"], ["users.id"]),)
 
-    owner_id: int = Field(sa_column=owner())
-    id: str = Field(sa_column=Column(String(32), primary_key=True))
-    created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    id: str = Field(max_length=32, primary_key=True)
+    created_at: int = instant()
     # Written at most once an hour.
-    used_at: int = Field(sa_column=Column(BigInteger, nullable=False))
-    expires_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
+    used_at: int = instant()
+    expires_at: int = instant(index=True)
     # That of the user when the token was issued.
-    epoch: int = Field(sa_column=Column(BigInteger, nullable=False))
-    ip_prefix: str | None = Field(default=None, sa_column=Column(String(64)))
-    browser: str = Field(default="", sa_column=Column(String(40), nullable=False, server_default=""))
-    system: str = Field(default="", sa_column=Column(String(40), nullable=False, server_default=""))
+    epoch: int = Field(sa_type=BigInteger)
+    ip_prefix: str | None = Field(max_length=64)
+    browser: str = Field(max_length=40, sa_column_kwargs={"server_default": ""})
+    system: str = Field(max_length=40, sa_column_kwargs={"server_default": ""})
 
 
-class DeletionRow(Table, table=True):
+class DeletionRow(Tenant, table=True):
     """An account whose deletion was requested. It stays as long as the pseudonymous audit trail of the account.
 
     `digest` is that of the e-mail address, with the pepper, so that the operator can find a deletion by the address.
@@ -40,15 +36,9 @@ class DeletionRow(Table, table=True):
     __tablename__ = "deletions"
     __table_args__ = (
         ForeignKeyConstraint(["owner_id"], ["users.id"]),
-        Index(
-            "ix_deletions_unfinished",
-            *("requested_at", "owner_id"),
-            sqlite_where=_UNFINISHED,
-            postgresql_where=_UNFINISHED,
-        ),
+        partial_index("ix_deletions_unfinished", "requested_at", "owner_id", where="finished_at IS NULL"),
     )
 
-    owner_id: int = Field(sa_column=owner())
-    requested_at: int = Field(sa_column=Column(BigInteger, nullable=False))
-    finished_at: int | None = Field(default=None, sa_column=Column(BigInteger, index=True))
-    digest: str = Field(sa_column=Column(String(64), nullable=False))
+    requested_at: int = instant()
+    finished_at: int | None = instant(index=True)
+    digest: str = Field(max_length=64)

@@ -5,13 +5,11 @@ selects its node. It has no foreign keys, because the rows of an owner may be on
 every node has a copy.
 """
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, Integer, String, Text
-from sqlalchemy.orm import registry
-from sqlmodel import Field, SQLModel
+from sqlalchemy import BigInteger, CheckConstraint, Text
+from sqlmodel import Field
 
-from profilesvc.database.schema import metadata
+from profilesvc.storage.tables.columns import Table, instant, reference
 
-ID = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids only for INTEGER PRIMARY KEY
 # Each with the column that selects its node.
 DIRECTORIES = {
     "emails": "email",
@@ -26,17 +24,13 @@ DIRECTORIES = {
 REFERENCES = frozenset({"signing_keys", "census", "check_values", "sweep_marks"})
 
 
-class Table(SQLModel, registry=registry(metadata=metadata)):
-    """The service's tables, apart from the emulator's."""
-
-
 class EmailRow(Table, table=True):
     """The e-mail address of a user, in lower case."""
 
     __tablename__ = "emails"
 
-    email: str = Field(sa_column=Column(String(320), primary_key=True))
-    owner_id: int = Field(sa_column=Column(ID, nullable=False))
+    email: str = Field(max_length=320, primary_key=True)
+    owner_id: int = reference()
 
 
 class LocationOwnerRow(Table, table=True):
@@ -44,8 +38,8 @@ class LocationOwnerRow(Table, table=True):
 
     __tablename__ = "location_owners"
 
-    name: str = Field(sa_column=Column(String(80), primary_key=True))
-    owner_id: int = Field(sa_column=Column(ID, nullable=False))
+    name: str = Field(max_length=80, primary_key=True)
+    owner_id: int = reference()
 
 
 class KeyDomainRow(Table, table=True):
@@ -53,10 +47,10 @@ class KeyDomainRow(Table, table=True):
 
     __tablename__ = "key_domains"
 
-    domain: str = Field(sa_column=Column(String(253), primary_key=True))
-    until: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False, index=True))
-    owner_id: int = Field(sa_column=Column(ID, primary_key=True, autoincrement=False))
-    key_id: int = Field(sa_column=Column(ID, primary_key=True, autoincrement=False))
+    domain: str = Field(max_length=253, primary_key=True)
+    until: int = instant(primary_key=True, index=True)
+    owner_id: int = reference(primary_key=True)
+    key_id: int = reference(primary_key=True)
 
 
 class IdentityRow(Table, table=True):
@@ -64,10 +58,10 @@ class IdentityRow(Table, table=True):
 
     __tablename__ = "identities"
 
-    issuer: str = Field(sa_column=Column(String(255), primary_key=True))
-    subject: str = Field(sa_column=Column(String(255), primary_key=True))
-    owner_id: int = Field(sa_column=Column(ID, nullable=False, index=True))
-    created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    issuer: str = Field(max_length=255, primary_key=True)
+    subject: str = Field(max_length=255, primary_key=True)
+    owner_id: int = reference(index=True)
+    created_at: int = instant()
 
 
 class ExchangeRow(Table, table=True):
@@ -75,8 +69,8 @@ class ExchangeRow(Table, table=True):
 
     __tablename__ = "exchanges"
 
-    digest: str = Field(sa_column=Column(String(64), primary_key=True))
-    expires_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
+    digest: str = Field(max_length=64, primary_key=True)
+    expires_at: int = instant(index=True)
 
 
 class SigningKeyRow(Table, table=True):
@@ -88,12 +82,12 @@ class SigningKeyRow(Table, table=True):
     __tablename__ = "signing_keys"
     __table_args__ = (CheckConstraint("(private_pem IS NULL) = (removed_at IS NOT NULL)", name="removed_whole"),)
 
-    kid: str = Field(sa_column=Column(String(64), primary_key=True))
-    private_pem: str | None = Field(sa_column=Column(Text))
-    created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
-    active_from: int = Field(sa_column=Column(BigInteger, nullable=False))
-    removed_at: int | None = Field(default=None, sa_column=Column(BigInteger))
-    alg: str = Field(sa_column=Column(String(8), nullable=False, server_default="RS256"))
+    kid: str = Field(max_length=64, primary_key=True)
+    private_pem: str | None = Field(sa_type=Text)
+    created_at: int = instant()
+    active_from: int = instant()
+    removed_at: int | None = instant()
+    alg: str = Field(max_length=8, sa_column_kwargs={"server_default": "RS256"})
 
 
 class CountRow(Table, table=True):
@@ -101,10 +95,10 @@ class CountRow(Table, table=True):
 
     __tablename__ = "census"
 
-    name: str = Field(sa_column=Column(String(64), primary_key=True))
-    state: str = Field(sa_column=Column(String(32), primary_key=True))
-    amount: int = Field(sa_column=Column(BigInteger, nullable=False))
-    counted_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    name: str = Field(max_length=64, primary_key=True)
+    state: str = Field(max_length=32, primary_key=True)
+    amount: int = Field(sa_type=BigInteger)
+    counted_at: int = instant()
 
 
 class SweepMarkRow(Table, table=True):
@@ -112,8 +106,8 @@ class SweepMarkRow(Table, table=True):
 
     __tablename__ = "sweep_marks"
 
-    name: str = Field(sa_column=Column(String(32), primary_key=True))
-    at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    name: str = Field(max_length=32, primary_key=True)
+    at: int = instant()
 
 
 class CheckValueRow(Table, table=True):
@@ -121,8 +115,8 @@ class CheckValueRow(Table, table=True):
 
     __tablename__ = "check_values"
 
-    name: str = Field(sa_column=Column(String(16), primary_key=True))
-    value: str = Field(sa_column=Column(String(64), nullable=False))
+    name: str = Field(max_length=16, primary_key=True)
+    value: str = Field(max_length=64)
 
 
 class NotificationRow(Table, table=True):
@@ -130,8 +124,8 @@ class NotificationRow(Table, table=True):
 
     __tablename__ = "notifications"
 
-    message_id: str = Field(sa_column=Column(String(64), primary_key=True))
-    received_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
+    message_id: str = Field(max_length=64, primary_key=True)
+    received_at: int = instant(index=True)
 
 
 class ChangedLocationRow(Table, table=True):
@@ -143,11 +137,11 @@ class ChangedLocationRow(Table, table=True):
     __tablename__ = "changed_locations"
     __table_args__ = (CheckConstraint("what IN ('profile', 'reviews')", name="what"),)
 
-    location_name: str = Field(sa_column=Column(String(80), primary_key=True))
-    what: str = Field(sa_column=Column(String(16), primary_key=True))
-    owner_id: int = Field(sa_column=Column(ID, nullable=False))
-    due_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
-    times: int = Field(sa_column=Column(BigInteger, nullable=False))
+    location_name: str = Field(max_length=80, primary_key=True)
+    what: str = Field(max_length=16, primary_key=True)
+    owner_id: int = reference()
+    due_at: int = instant(index=True)
+    times: int = Field(sa_type=BigInteger)
 
 
 class LeaseRow(Table, table=True):
@@ -155,8 +149,8 @@ class LeaseRow(Table, table=True):
 
     __tablename__ = "leases"
 
-    name: str = Field(sa_column=Column(String(300), primary_key=True))
-    slot: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
-    holder: str = Field(sa_column=Column(String(32), nullable=False))
-    asked_at: int = Field(sa_column=Column(BigInteger, nullable=False))
-    until: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
+    name: str = Field(max_length=300, primary_key=True)
+    slot: int = Field(primary_key=True)
+    holder: str = Field(max_length=32)
+    asked_at: int = instant()
+    until: int = instant(index=True)

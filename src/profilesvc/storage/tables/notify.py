@@ -1,32 +1,15 @@
 """The tables of events and of their delivery: the outbox (docs/events.md).
 
-They follow the rules of `tables.py`. Nothing refers to `events` by a foreign key, so that old events can be dropped.
+Nothing refers to `events` by a foreign key, so that old events can be dropped.
 """
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    CheckConstraint,
-    Column,
-    ForeignKeyConstraint,
-    Index,
-    Integer,
-    String,
-    Text,
-    UniqueConstraint,
-    false,
-    text,
-)
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKeyConstraint, Index, Text, UniqueConstraint, false
 from sqlmodel import Field
 
-from profilesvc.storage.tables.columns import number, of_owner, owner
-from profilesvc.storage.tables.directories import ID, Table
-
-_PENDING = text("next_at IS NOT NULL")  # the index of pending deliveries stays small, however many are finished
-_CLAIMED = text("claimed_until IS NOT NULL")
+from profilesvc.storage.tables.columns import ZERO, Tenant, instant, number, of_owner, partial_index, reference
 
 
-class EventHeadRow(Table, table=True):
+class EventHeadRow(Tenant, table=True):
     """The number of an owner's newest event.
 
     Its row is locked until the transaction of an event ends, so that an owner's events have the order of their commits
@@ -35,11 +18,10 @@ class EventHeadRow(Table, table=True):
 
     __tablename__ = "event_heads"
 
-    owner_id: int = Field(sa_column=owner())
-    last: int = Field(sa_column=Column(BigInteger, nullable=False))
+    last: int = Field(sa_type=BigInteger)
 
 
-class PublishedEventRow(Table, table=True):
+class PublishedEventRow(Tenant, table=True):
     """An event that the owner can receive, written in the transaction of its cause.
 
     It is deleted with its month after 30 days.
@@ -48,16 +30,15 @@ class PublishedEventRow(Table, table=True):
     __tablename__ = "events"
     __table_args__ = (Index("ix_events_key", "owner_id", "key_id", "id"),)
 
-    owner_id: int = Field(sa_column=owner())
-    id: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
-    created_at: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False, index=True))
-    type: str = Field(sa_column=Column(String(40), nullable=False))
-    key_id: int | None = Field(default=None, sa_column=Column(ID))
-    location_name: str | None = Field(default=None, sa_column=Column(String(80)))
-    data: str = Field(sa_column=Column(Text, nullable=False))
+    id: int = Field(primary_key=True, sa_type=BigInteger)
+    created_at: int = instant(primary_key=True, index=True)
+    type: str = Field(max_length=40)
+    key_id: int | None = reference()
+    location_name: str | None = Field(max_length=80)
+    data: str = Field(sa_type=Text)
 
 
-class WatchRow(Table, table=True):
+class WatchRow(Tenant, table=True):
     """What the events said last of a key, and what its owner chose for alerts.
 
     `state` is that of the last event, `new` before the first. The state that the API shows comes from the last
@@ -70,19 +51,18 @@ class WatchRow(Table, table=True):
         CheckConstraint("state IN ('new', 'never_connected', 'online', 'idle', 'offline')", name="state"),
     )
 
-    owner_id: int = Field(sa_column=owner())
-    key_id: int = Field(sa_column=Column(ID, primary_key=True, autoincrement=False))
-    state: str = Field(sa_column=Column(String(16), nullable=False, server_default="new"))
-    changed_at: int = Field(sa_column=Column(BigInteger, nullable=False))
-    site_mismatch: bool = Field(default=False, sa_column=Column(Boolean, nullable=False, server_default=false()))
+    key_id: int = reference(primary_key=True)
+    state: str = Field(max_length=16, sa_column_kwargs={"server_default": "new"})
+    changed_at: int = instant()
+    site_mismatch: bool = Field(sa_column_kwargs={"server_default": false()})
     # The days before the end of the key that were announced last: 0, 7 or 1.
-    expiry_announced: int = Field(default=0, sa_column=Column(Integer, nullable=False, server_default="0"))
+    expiry_announced: int = Field(sa_column_kwargs=ZERO)
     # How long after 24 hours without a heartbeat the key is reported as offline.
-    grace_seconds: int = Field(default=0, sa_column=Column(Integer, nullable=False, server_default="0"))
-    snoozed_until: int | None = Field(default=None, sa_column=Column(BigInteger))
+    grace_seconds: int = Field(sa_column_kwargs=ZERO)
+    snoozed_until: int | None = instant()
 
 
-class ReadingRow(Table, table=True):
+class ReadingRow(Tenant, table=True):
     """The reviews of a location that the readings have listed, and when the schedule read it.
 
     `seen` is the JSON of the update times of the reviews that were updated last, by id; None before the first reading.
@@ -92,33 +72,31 @@ class ReadingRow(Table, table=True):
     __tablename__ = "readings"
     __table_args__ = (of_owner("location_name", "locations.name"),)
 
-    owner_id: int = Field(sa_column=owner())
-    location_name: str = Field(sa_column=Column(String(80), primary_key=True))
-    reviews_at: int | None = Field(default=None, sa_column=Column(BigInteger))
-    posts_at: int | None = Field(default=None, sa_column=Column(BigInteger))
-    seen: str | None = Field(default=None, sa_column=Column(Text))
-    floor: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
+    location_name: str = Field(max_length=80, primary_key=True)
+    reviews_at: int | None = instant()
+    posts_at: int | None = instant()
+    seen: str | None = Field(sa_type=Text)
+    floor: int = instant(server_default="0")
     # Nothing that was read before these instants may be returned from a cache: a notification came since then.
-    profile_from: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
-    reviews_from: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
+    profile_from: int = instant(server_default="0")
+    reviews_from: int = instant(server_default="0")
     # The digest of the provider's own changes that were published last; None while there are none.
-    google_update: str | None = Field(default=None, sa_column=Column(String(64)))
+    google_update: str | None = Field(max_length=64)
 
 
-class MirrorRow(Table, table=True):
+class MirrorRow(Tenant, table=True):
     """A response of the provider about a location's reviews, by the digest of the query. Deleted after a day."""
 
     __tablename__ = "mirrors"
     __table_args__ = (of_owner("location_name", "locations.name"),)
 
-    owner_id: int = Field(sa_column=owner())
-    location_name: str = Field(sa_column=Column(String(80), primary_key=True))
-    query: str = Field(sa_column=Column(String(64), primary_key=True))
-    read_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
-    document: str = Field(sa_column=Column(Text, nullable=False))
+    location_name: str = Field(max_length=80, primary_key=True)
+    query: str = Field(max_length=64, primary_key=True)
+    read_at: int = instant(index=True)
+    document: str = Field(sa_type=Text)
 
 
-class ChannelRow(Table, table=True):
+class ChannelRow(Tenant, table=True):
     """Where an owner's events are sent: a webhook endpoint, a chat's incoming webhook, or an e-mail address.
 
     A `notice` is the address of the login, for messages that the owner needs not ask for.
@@ -134,25 +112,24 @@ class ChannelRow(Table, table=True):
         UniqueConstraint("owner_id", "target_digest"),
     )
 
-    owner_id: int = Field(sa_column=owner())
-    id: int | None = Field(default=None, sa_column=number())
-    kind: str = Field(sa_column=Column(String(16), nullable=False))
-    target: str = Field(sa_column=Column(Text, nullable=False))
-    target_digest: str = Field(sa_column=Column(String(64), nullable=False))
-    description: str = Field(default="", sa_column=Column(String(200), nullable=False, server_default=""))
-    types: str = Field(default="", sa_column=Column(Text, nullable=False, server_default=""))
-    settings: str = Field(default="{}", sa_column=Column(Text, nullable=False, server_default="{}"))
-    nonce: str = Field(sa_column=Column(String(64), nullable=False))
-    previous_nonce: str | None = Field(default=None, sa_column=Column(String(64)))
-    previous_until: int | None = Field(default=None, sa_column=Column(BigInteger))
-    created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
-    confirmed_at: int | None = Field(default=None, sa_column=Column(BigInteger))
-    failing_since: int | None = Field(default=None, sa_column=Column(BigInteger))
-    disabled_at: int | None = Field(default=None, sa_column=Column(BigInteger))
-    disabled_reason: str | None = Field(default=None, sa_column=Column(String(20)))
+    id: int | None = number()
+    kind: str = Field(max_length=16)
+    target: str = Field(sa_type=Text)
+    target_digest: str = Field(max_length=64)
+    description: str = Field(max_length=200, sa_column_kwargs={"server_default": ""})
+    types: str = Field(sa_type=Text, sa_column_kwargs={"server_default": ""})
+    settings: str = Field(sa_type=Text, sa_column_kwargs={"server_default": "{}"})
+    nonce: str = Field(max_length=64)
+    previous_nonce: str | None = Field(max_length=64)
+    previous_until: int | None = instant()
+    created_at: int = instant()
+    confirmed_at: int | None = instant()
+    failing_since: int | None = instant()
+    disabled_at: int | None = instant()
+    disabled_reason: str | None = Field(max_length=20)
 
 
-class DeliveryRow(Table, table=True):
+class DeliveryRow(Tenant, table=True):
     """An event on its way to a channel. It is pending while `next_at`, the time of the next attempt, is set.
 
     A process claims it by moving `next_at` ahead, so that another one repeats the attempt if the first is killed.
@@ -165,19 +142,18 @@ class DeliveryRow(Table, table=True):
         of_owner("channel_id", "channels.id"),
         CheckConstraint("state IN ('pending', 'delivered', 'failed', 'skipped')", name="state"),
         CheckConstraint("(state = 'pending') = (next_at IS NOT NULL)", name="pending_is_due"),
-        Index("ix_deliveries_due", "next_at", sqlite_where=_PENDING, postgresql_where=_PENDING),
+        partial_index("ix_deliveries_due", "next_at", where="next_at IS NOT NULL"),
         Index("ix_deliveries_channel", "owner_id", "channel_id", "id"),
-        Index("ix_deliveries_claimed", "owner_id", "channel_id", sqlite_where=_CLAIMED, postgresql_where=_CLAIMED),
+        partial_index("ix_deliveries_claimed", "owner_id", "channel_id", where="claimed_until IS NOT NULL"),
     )
 
-    owner_id: int = Field(sa_column=owner())
-    id: int | None = Field(default=None, sa_column=number())
-    channel_id: int = Field(sa_column=Column(ID, nullable=False))
-    event_id: int | None = Field(default=None, sa_column=Column(BigInteger))
-    created_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
-    next_at: int | None = Field(default=None, sa_column=Column(BigInteger))
-    claimed_until: int | None = Field(default=None, sa_column=Column(BigInteger))
-    state: str = Field(sa_column=Column(String(16), nullable=False))
-    tries: int = Field(default=0, sa_column=Column(Integer, nullable=False, server_default="0"))
-    attempts: str = Field(default="[]", sa_column=Column(Text, nullable=False, server_default="[]"))
-    finished_at: int | None = Field(default=None, sa_column=Column(BigInteger))
+    id: int | None = number()
+    channel_id: int = reference()
+    event_id: int | None = Field(sa_type=BigInteger)
+    created_at: int = instant(index=True)
+    next_at: int | None = instant()
+    claimed_until: int | None = instant()
+    state: str = Field(max_length=16)
+    tries: int = Field(sa_column_kwargs=ZERO)
+    attempts: str = Field(sa_type=Text, sa_column_kwargs={"server_default": "[]"})
+    finished_at: int | None = instant()

@@ -1,27 +1,12 @@
-"""The tables of what owners write: drafts, photos, quota of posts, templates of replies. They follow `tables.py`."""
+"""The tables of what owners write: drafts, photos, quota of posts, templates of replies."""
 
-from sqlalchemy import (
-    BigInteger,
-    CheckConstraint,
-    Column,
-    ForeignKeyConstraint,
-    Index,
-    Integer,
-    LargeBinary,
-    String,
-    Text,
-    UniqueConstraint,
-    text,
-)
+from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, Text, UniqueConstraint
 from sqlmodel import Field
 
-from profilesvc.storage.tables.columns import owner
-from profilesvc.storage.tables.directories import Table
-
-_DUE = text("next_at IS NOT NULL")
+from profilesvc.storage.tables.columns import ZERO, Tenant, instant, partial_index
 
 
-class PostUsageRow(Table, table=True):
+class PostUsageRow(Tenant, table=True):
     """How many posts the owner of the locations created in a calendar month (UTC)."""
 
     __tablename__ = "post_usage"
@@ -30,17 +15,16 @@ class PostUsageRow(Table, table=True):
         CheckConstraint("used >= 0", name="not_negative"),
     )
 
-    owner_id: int = Field(sa_column=owner())
-    month: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
-    used: int = Field(sa_column=Column(Integer, nullable=False))
+    month: int = instant(primary_key=True)
+    used: int
     # The percentage of the quota that the last `quota.warning` reported.
-    warned: int = Field(default=0, sa_column=Column(Integer, nullable=False, server_default="0"))
+    warned: int = Field(sa_column_kwargs=ZERO)
     # How many of `used` only hold a place, because they are being sent; none after `held_until`.
-    held: int = Field(default=0, sa_column=Column(Integer, nullable=False, server_default="0"))
-    held_until: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
+    held: int = Field(sa_column_kwargs=ZERO)
+    held_until: int = instant(server_default="0")
 
 
-class DraftRow(Table, table=True):
+class DraftRow(Tenant, table=True):
     """A post that is not sent yet.
 
     `fields` is the form as it was filled in, and `document` the post that it describes, both as JSON. `due_at` is when
@@ -52,43 +36,40 @@ class DraftRow(Table, table=True):
         ForeignKeyConstraint(["owner_id", "location_name"], ["locations.owner_id", "locations.name"]),
         CheckConstraint("state IN ('draft', 'scheduled', 'sending', 'failed')", name="state"),
         Index("ix_drafts_location", "owner_id", "location_name"),
-        Index("ix_drafts_due", "next_at", sqlite_where=_DUE, postgresql_where=_DUE),
+        partial_index("ix_drafts_due", "next_at", where="next_at IS NOT NULL"),
     )
 
-    owner_id: int = Field(sa_column=owner())
-    id: str = Field(sa_column=Column(String(32), primary_key=True))
-    location_name: str = Field(sa_column=Column(String(80), nullable=False))
-    state: str = Field(sa_column=Column(String(16), nullable=False))
-    fields: str = Field(sa_column=Column("fields", Text, nullable=False))
-    document: str = Field(sa_column=Column(Text, nullable=False))
-    due_at: int | None = Field(default=None, sa_column=Column(BigInteger))
-    zone: str = Field(sa_column=Column(String(64), nullable=False))
-    next_at: int | None = Field(default=None, sa_column=Column(BigInteger))
-    started_at: int | None = Field(default=None, sa_column=Column(BigInteger))
-    problem: str | None = Field(default=None, sa_column=Column(String(1000)))
-    updated_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    id: str = Field(max_length=32, primary_key=True)
+    location_name: str = Field(max_length=80)
+    state: str = Field(max_length=16)
+    fields: str = Field(sa_type=Text)
+    document: str = Field(sa_type=Text)
+    due_at: int | None = instant()
+    zone: str = Field(max_length=64)
+    next_at: int | None = instant()
+    started_at: int | None = instant()
+    problem: str | None = Field(max_length=1000)
+    updated_at: int = instant()
 
 
-class PhotoRow(Table, table=True):
+class PhotoRow(Tenant, table=True):
     """A photo that the provider fetches from a public address. It is deleted after `expires_at`."""
 
     __tablename__ = "photos"
     __table_args__ = (ForeignKeyConstraint(["owner_id"], ["users.id"]),)
 
-    owner_id: int = Field(sa_column=owner())
-    id: str = Field(sa_column=Column(String(32), primary_key=True))
-    media_type: str = Field(sa_column=Column(String(16), nullable=False))
-    content: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
-    expires_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
+    id: str = Field(max_length=32, primary_key=True)
+    media_type: str = Field(max_length=16)
+    content: bytes
+    expires_at: int = instant(index=True)
 
 
-class ReplyTemplateRow(Table, table=True):
+class ReplyTemplateRow(Tenant, table=True):
     """A text that an owner uses for replies."""
 
     __tablename__ = "reply_templates"
     __table_args__ = (ForeignKeyConstraint(["owner_id"], ["users.id"]), UniqueConstraint("owner_id", "name"))
 
-    owner_id: int = Field(sa_column=owner())
-    id: str = Field(sa_column=Column(String(32), primary_key=True))
-    name: str = Field(sa_column=Column(String(60), nullable=False))
-    text: str = Field(sa_column=Column(Text, nullable=False))
+    id: str = Field(max_length=32, primary_key=True)
+    name: str = Field(max_length=60)
+    text: str = Field(sa_type=Text)

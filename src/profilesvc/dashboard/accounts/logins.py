@@ -14,9 +14,9 @@ from profilesvc.dashboard.visits import Visit, admit_if_signed_in, counted_by_ad
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import keys
 from profilesvc.services.context import Services
-from profilesvc.services.logins import connections as provider_connections
 from profilesvc.services.logins import consent as provider_consent
 from profilesvc.services.logins import export as provider_export
+from profilesvc.services.logins import logins
 from profilesvc.services.logins.consent import STATE_MS, Begun
 
 blueprint = Blueprint("connections", __name__)
@@ -31,7 +31,7 @@ async def show(visit: Visit) -> Response:
 
 
 async def _list(visit: Visit, link: str | None = None) -> Response:
-    listed = await provider_connections.list_all(visit.services, visit.caller)
+    listed = await logins.list_all(visit.services, visit.caller)
     problem = None if visit.services.provider.consent.is_configured else provider_consent.NO_CLIENT
     return pages.page("connections.html", visit=visit, connections=listed.connections, link=link, problem=problem)
 
@@ -103,13 +103,13 @@ async def _one(
     After an `error` of the import, `form` is what the user entered.
     """
     services, caller = visit.services, visit.caller
-    entry = await provider_connections.summary(services, caller, connection_id)
+    entry = await logins.summary(services, caller, connection_id)
     detail, failure = None, None
     try:
-        detail = await provider_connections.get(services, caller, connection_id)
+        detail = await logins.get(services, caller, connection_id)
     except ServiceError as failed:
         failure = failed
-        entry = await provider_connections.summary(services, caller, connection_id)
+        entry = await logins.summary(services, caller, connection_id)
     wanted, form = request.args.get("search", ""), form or MultiDict()
     return pages.page(
         "connection.html",
@@ -147,7 +147,7 @@ async def import_chosen(visit: Visit, connection_id: str) -> Response:
     try:
         problems.require_confirmation(bool(values["locations"]))
         body = checked(ProviderConnectionImport, values, "body")
-        done = await provider_connections.import_locations(visit.services, visit.caller, connection_id, body)
+        done = await logins.import_locations(visit.services, visit.caller, connection_id, body)
     except ServiceError as error:
         return await _one(visit, connection_id, error, form=form)
     return await _one(visit, connection_id, done=done)
@@ -164,7 +164,7 @@ async def export(visit: Visit, connection_id: str) -> Response:
 async def disconnect(visit: Visit, connection_id: str) -> Response:
     try:
         problems.require_confirmation("sure" in await request.form)
-        await provider_connections.disconnect(visit.services, visit.caller, connection_id)
+        await logins.disconnect(visit.services, visit.caller, connection_id)
     except ServiceError as error:
         return await _one(visit, connection_id, error)
     return pages.redirect(f"{pages.PATH}{_LIST}", "disconnected")

@@ -20,8 +20,8 @@ from sqlalchemy import (
 
 from profilesvc.database.statements import Executor, Insert, Prefetch, Prepared, PreparedWrite, Row, fetch, insert_by
 from profilesvc.database.writers import Executions
-from profilesvc.domain.connection import OFFLINE_AFTER, ONLINE_FOR, Span
-from profilesvc.domain.connection_reasons import REJECTIONS
+from profilesvc.domain.heartbeats import OFFLINE_AFTER, ONLINE_FOR, Span
+from profilesvc.domain.status_reasons import REJECTIONS
 from profilesvc.domain.time import month_start
 from profilesvc.storage.tables import OWNER, connections, contacts, holds, keys, secrets
 from profilesvc.storage.tables.insight import request_log

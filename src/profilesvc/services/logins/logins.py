@@ -37,9 +37,9 @@ from profilesvc.services.logins import location_moves
 from profilesvc.services.provider_errors import raising_provider_failure
 from profilesvc.services.provider_logins import consents, page_of, provider_of, purpose
 from profilesvc.storage import holds, locations, users
-from profilesvc.storage import provider_connections as table
+from profilesvc.storage import provider_logins as table
 from profilesvc.storage.drafts import drafts
-from profilesvc.storage.provider_connections import ProviderConnection
+from profilesvc.storage.provider_logins import ProviderLogin
 from profilesvc.storage.tables.columns import number_of
 
 _REVOKE_PAUSES = (MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY)  # between attempts to withdraw a consent
@@ -54,7 +54,7 @@ async def list_all(services: Services, caller: Caller) -> ProviderConnectionList
     return ProviderConnectionList(connections=[_entry(services, row, counts.get(row.id, 0)) for row in rows])
 
 
-def _entry(services: Services, row: ProviderConnection, count: int) -> ProviderConnectionEntry:
+def _entry(services: Services, row: ProviderLogin, count: int) -> ProviderConnectionEntry:
     return shown(
         ProviderConnectionEntry,
         {
@@ -72,7 +72,7 @@ def _entry(services: Services, row: ProviderConnection, count: int) -> ProviderC
     )
 
 
-async def own(services: Services, caller: Caller, connection_id: str) -> tuple[ProviderConnection, int]:
+async def own(services: Services, caller: Caller, connection_id: str) -> tuple[ProviderLogin, int]:
     """Return a connection of the caller and the number of its locations.
 
     Raises:
@@ -118,7 +118,7 @@ async def get(services: Services, caller: Caller, connection_id: str) -> Provide
     return shown(ProviderConnectionDetail, {**entry, "accounts": listed})
 
 
-async def _found(services: Services, row: ProviderConnection) -> list[tuple[JsonObject, list[JsonObject]]]:
+async def _found(services: Services, row: ProviderLogin) -> list[tuple[JsonObject, list[JsonObject]]]:
     """Return the accounts that a login sees, each with the profiles of its locations."""
     with raising_provider_failure():
         provider = provider_of(services, row)
@@ -208,7 +208,7 @@ async def _require_business(services: Services, caller: Caller, body: ProviderCo
 async def _import(
     services: Services,
     session: AsyncSession,
-    row: ProviderConnection,
+    row: ProviderLogin,
     values: JsonObject,
     profile: JsonObject,
     body: ProviderConnectionImport,
@@ -262,7 +262,7 @@ async def disconnect(services: Services, caller: Caller, connection_id: str) -> 
     return done
 
 
-async def end(services: Services, row: ProviderConnection) -> ProviderConnectionDisconnected:
+async def end(services: Services, row: ProviderLogin) -> ProviderConnectionDisconnected:
     """Delete a login with the data of its locations, in one transaction. `revoke_due` withdraws the consent.
 
     Raises:
@@ -295,7 +295,7 @@ async def _release_photos(services: Services, owner_id: int, documents: list[str
         await photos.release(services, owner_id, document)
 
 
-async def withdraw(services: Services, session: AsyncSession, row: ProviderConnection) -> None:
+async def withdraw(services: Services, session: AsyncSession, row: ProviderLogin) -> None:
     """Forget a login, but for its encrypted token, by which `revoke_due` withdraws the consent."""
     empty = {"subject": None, "email": None, "last_error": None, "last_error_at": None}
     ended = _ended(services, row.owner_id, row.subject or "", _kept(services, row).token)
@@ -327,7 +327,7 @@ class _Kept(NamedTuple):
     token: str = ""
 
 
-def _kept(services: Services, row: ProviderConnection) -> _Kept:
+def _kept(services: Services, row: ProviderLogin) -> _Kept:
     try:
         text = services.vault.decrypt(row.refresh_token or "", purpose(row.owner_id, row.subject))
     except ValueError:
@@ -351,7 +351,7 @@ async def revoke_due(services: Services) -> None:
         await _revoke(services, row)
 
 
-async def _revoke(services: Services, row: ProviderConnection) -> None:
+async def _revoke(services: Services, row: ProviderLogin) -> None:
     async with consents(services, row.owner_id):
         async with services.storage.read() as session:
             current = await table.find(session, row.owner_id, row.id)
@@ -367,7 +367,7 @@ async def _revoke(services: Services, row: ProviderConnection) -> None:
         await _note_revocation(services, row, has_failed=has_failed)
 
 
-async def _note_revocation(services: Services, row: ProviderConnection, *, has_failed: bool) -> None:
+async def _note_revocation(services: Services, row: ProviderLogin, *, has_failed: bool) -> None:
     async with services.storage.write() as session:
         tries = await table.tries(session, row.owner_id, row.id)
         values: dict[str, object] = {"refresh_token": None, "revoke_at": None, "revoke_tries": tries + 1}

@@ -5,7 +5,7 @@ import itertools
 import httpx
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.lab.examples.recorder import Examples
+from support.examples.recorder import Examples
 
 _SINCE = {"since": "2026-01-02T00:00:00Z"}
 

@@ -3,7 +3,7 @@
 import httpx
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.lab.examples.recorder import Examples
+from support.examples.recorder import Examples
 
 
 def record(examples: Examples, owner: httpx.Client) -> None:

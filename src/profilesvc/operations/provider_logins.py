@@ -8,13 +8,13 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import iso_or_none
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Services
-from profilesvc.services.logins import connections as provider_connections
+from profilesvc.services.logins import logins
 from profilesvc.services.provider_logins import provider_of
-from profilesvc.storage import provider_connections as table
-from profilesvc.storage.provider_connections import ProviderConnection
+from profilesvc.storage import provider_logins as table
+from profilesvc.storage.provider_logins import ProviderLogin
 
 
-class ShownConnection(NamedTuple):
+class LoginSummary(NamedTuple):
     """A login without its token."""
 
     id: int
@@ -26,17 +26,17 @@ class ShownConnection(NamedTuple):
     last_error: str | None
 
 
-async def listing(services: Services) -> list[ShownConnection]:
+async def listing(services: Services) -> list[LoginSummary]:
     """Return the logins of all owners that are not disconnected."""
     async with services.storage.read() as session:
         rows = [row for row in await table.of_all_owners(session) if row.state != "disconnected"]
         counts = {owner_id: await table.counts(session, owner_id) for owner_id in {row.owner_id for row in rows}}
-    return [_shown(row, counts[row.owner_id].get(row.id, 0)) for row in rows]
+    return [_summary(row, counts[row.owner_id].get(row.id, 0)) for row in rows]
 
 
-def _shown(row: ProviderConnection, count: int) -> ShownConnection:
+def _summary(row: ProviderLogin, count: int) -> LoginSummary:
     used = iso_or_none(row.last_used_at)
-    return ShownConnection(row.id, row.owner_id, row.email, row.state, count, used, row.last_error)
+    return LoginSummary(row.id, row.owner_id, row.email, row.state, count, used, row.last_error)
 
 
 async def check(services: Services, owner_id: int, number: int) -> dict[str, object]:
@@ -59,12 +59,12 @@ async def disconnect(services: Services, owner_id: int, number: int) -> Provider
     Raises:
         ServiceError: NOT_FOUND.
     """
-    done = await provider_connections.end(services, await _require(services, owner_id, number))
-    await provider_connections.revoke_due(services)
+    done = await logins.end(services, await _require(services, owner_id, number))
+    await logins.revoke_due(services)
     return done
 
 
-async def _require(services: Services, owner_id: int, number: int) -> ProviderConnection:
+async def _require(services: Services, owner_id: int, number: int) -> ProviderLogin:
     async with services.storage.read() as session:
         row = await table.find(session, owner_id, number)
     if row is None or row.state == "disconnected":

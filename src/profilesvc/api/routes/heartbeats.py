@@ -13,7 +13,7 @@ from profilesvc.contract.connection import (
     StatusQuery,
 )
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
-from profilesvc.services import connection
+from profilesvc.services import heartbeats
 from profilesvc.services.access import HEARTBEAT, PUBLIC, USER
 from profilesvc.services.context import Caller, Services
 
@@ -25,7 +25,7 @@ routes = Routes("connection")
     access=USER,
     query=StatusQuery,
     data=ConnectionStatus | ConnectionStatusWithHistory,
-    prefetch=lambda _query, path: connection.prefetch(path["client_id"]),
+    prefetch=lambda _query, path: heartbeats.prefetch(path["client_id"]),
 )
 async def get_connection_status(
     services: Services, caller: Caller, client_id: str, query: StatusQuery
@@ -36,7 +36,7 @@ async def get_connection_status(
     This is for the key's owner. A service token gets 403 with `details.reason` `user_token_required`; a site knows that
     it is connected when its heartbeat succeeds.
     """
-    return await connection.status(services, caller, client_id, query.history == "true")
+    return await heartbeats.status(services, caller, client_id, query.history == "true")
 
 
 @routes.endpoint(
@@ -52,7 +52,7 @@ async def send_heartbeat(services: Services, caller: Caller, body: Heartbeat, us
 
     Plugins report once an hour that the site is alive. A missing field keeps its last value.
     """
-    return await connection.heartbeat(services, caller, body, user_agent)
+    return await heartbeats.heartbeat(services, caller, body, user_agent)
 
 
 @routes.endpoint(
@@ -71,4 +71,4 @@ async def validate_credentials(services: Services, body: CredentialCheck) -> Cre
     Check a client id and secret, and the site they are used on, before you store them. No token is issued. Wrong
     credentials are a success with `valid: false`.
     """
-    return await connection.validate(services, body)
+    return await heartbeats.validate(services, body)

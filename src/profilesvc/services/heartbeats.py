@@ -16,17 +16,17 @@ from profilesvc.contract.connection import (
     HeartbeatReceived,
 )
 from profilesvc.contract.json import JsonObject
-from profilesvc.domain import connection as rules
-from profilesvc.domain.connection_reasons import Known, Reason, reason, rejection_of
+from profilesvc.domain import heartbeats as rules
 from profilesvc.domain.domains import domain_allowed, same_sites, site_host
 from profilesvc.domain.request import current_request
+from profilesvc.domain.status_reasons import Known, Reason, reason, rejection_of
 from profilesvc.domain.time import iso_or_none
 from profilesvc.services import origins
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Prefetch, Services, deactivated
 from profilesvc.services.tokens import verify_secret
-from profilesvc.storage import connection, keys, locations, users
-from profilesvc.storage.connection import Beat, Watched
+from profilesvc.storage import heartbeats, keys, locations, users
+from profilesvc.storage.heartbeats import Beat, Watched
 from profilesvc.storage.insight.overview import KeyRow
 from profilesvc.storage.keys import KeyState, has_ended
 
@@ -53,7 +53,7 @@ async def heartbeat(services: Services, caller: Caller, body: Heartbeat, user_ag
 
 def prefetch(client_id: str) -> Prefetch:
     """Return the prefetch of a status."""
-    return connection.prefetch(client_id)
+    return heartbeats.prefetch(client_id)
 
 
 async def status(
@@ -67,12 +67,12 @@ async def status(
     now = services.clock.now()
     async with services.storage.read() as session:
         if caller.prefetched:
-            key = connection.from_row(caller.prefetched)
+            key = heartbeats.from_row(caller.prefetched)
         else:
-            key = await connection.watched(session, client_id, caller.owner_id)
+            key = await heartbeats.watched(session, client_id, caller.owner_id)
         if key is None or has_ended(key.revoked_at, key.expires_at, now):
             raise missing("API key")
-        spans = await connection.spans(session, caller.owner_id, key.id, now - rules.HISTORY) if history else []
+        spans = await heartbeats.spans(session, caller.owner_id, key.id, now - rules.HISTORY) if history else []
     fields = _fields(key, now)
     if not history:
         return ConnectionStatus.model_validate(fields)

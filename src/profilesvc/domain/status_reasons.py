@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 from profilesvc.contract.connection import ReasonHint
-from profilesvc.domain.connection import state
+from profilesvc.domain.heartbeats import state
 
 Rejection = Literal["wrong_secret", "revoked", "origin_not_allowed"]  # `reason` in the log of requests
 REJECTIONS: tuple[Rejection, ...] = get_args(Rejection)

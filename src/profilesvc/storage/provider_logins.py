@@ -26,7 +26,7 @@ from profilesvc.storage.tables import (
 _COLUMNS = provider_connections.c
 
 
-class ProviderConnection(NamedTuple):
+class ProviderLogin(NamedTuple):
     """A login of an owner at the provider; the refresh token is encrypted."""
 
     owner_id: int
@@ -43,7 +43,7 @@ class ProviderConnection(NamedTuple):
 
 
 _LOGIN = Prepared(
-    select(*(_COLUMNS[name] for name in ProviderConnection._fields)).where(
+    select(*(_COLUMNS[name] for name in ProviderLogin._fields)).where(
         _COLUMNS.owner_id == OWNER, _COLUMNS.id == bindparam("number")
     )
 )
@@ -54,34 +54,34 @@ def _is(owner_id: int, number: int) -> ColumnElement[bool]:
 
 
 def _rows(*conditions: ColumnElement[bool]) -> "Select[tuple[object, ...]]":
-    columns = [_COLUMNS[name] for name in ProviderConnection._fields]
+    columns = [_COLUMNS[name] for name in ProviderLogin._fields]
     return select(*columns).where(*conditions).order_by(_COLUMNS.owner_id, _COLUMNS.id)
 
 
-async def find(session: Executor, owner_id: int, number: int) -> ProviderConnection | None:
+async def find(session: Executor, owner_id: int, number: int) -> ProviderLogin | None:
     """Return a connection of this owner."""
     rows = await fetch(session, _LOGIN, owner_id=owner_id, number=number)
-    return ProviderConnection._make(rows[0]) if rows else None
+    return ProviderLogin._make(rows[0]) if rows else None
 
 
-async def listing(session: Executor, owner_id: int) -> list[ProviderConnection]:
+async def listing(session: Executor, owner_id: int) -> list[ProviderLogin]:
     """Return the connections of an owner that are not disconnected, oldest first."""
     query = _rows(_COLUMNS.owner_id == owner_id, _COLUMNS.state != "disconnected")
-    return [ProviderConnection._make(row) for row in await session.execute(query)]
+    return [ProviderLogin._make(row) for row in await session.execute(query)]
 
 
-async def of_all_owners(session: Executor) -> list[ProviderConnection]:
+async def of_all_owners(session: Executor) -> list[ProviderLogin]:
     """Return the connections of all owners, for the operator."""
-    return [ProviderConnection._make(row) for row in await session.execute(_rows())]
+    return [ProviderLogin._make(row) for row in await session.execute(_rows())]
 
 
-async def with_token_like(session: Executor, start: str) -> list[ProviderConnection]:
+async def with_token_like(session: Executor, start: str) -> list[ProviderLogin]:
     """Return the connections of all owners whose encrypted token starts with this."""
     rows = await session.execute(_rows(_COLUMNS.refresh_token.startswith(start, autoescape=True)))
-    return [ProviderConnection._make(row) for row in rows]
+    return [ProviderLogin._make(row) for row in rows]
 
 
-async def replace_token(session: AsyncSession, row: ProviderConnection, encrypted: str) -> None:
+async def replace_token(session: AsyncSession, row: ProviderLogin, encrypted: str) -> None:
     """Store the token of this connection in another encryption, unless it has changed."""
     is_same = and_(_is(row.owner_id, row.id), _COLUMNS.refresh_token == row.refresh_token)
     await session.execute(update(provider_connections).where(is_same).values(refresh_token=encrypted))
@@ -108,7 +108,7 @@ async def change(session: AsyncSession, owner_id: int, number: int, **values: ob
     await session.execute(update(provider_connections).where(_is(owner_id, number)).values(**values))
 
 
-async def end(session: AsyncSession, seen: ProviderConnection, error: str, now: int) -> bool:
+async def end(session: AsyncSession, seen: ProviderLogin, error: str, now: int) -> bool:
     """Mark that a login has ended, unless it was connected again since it was read; return whether that changed it."""
     is_same = (_is(seen.owner_id, seen.id), _COLUMNS.state == "active", _COLUMNS.refresh_token == seen.refresh_token)
     values = {"state": "reauth_required", "last_error": error, "last_error_at": now}
@@ -116,17 +116,17 @@ async def end(session: AsyncSession, seen: ProviderConnection, error: str, now: 
     return (await session.execute(statement)).first() is not None
 
 
-async def to_revoke(session: Executor, now: int, limit: int) -> list[ProviderConnection]:
+async def to_revoke(session: Executor, now: int, limit: int) -> list[ProviderLogin]:
     """Return disconnected logins whose consent is to be revoked now, of all owners."""
-    columns = [_COLUMNS[name] for name in ProviderConnection._fields]
+    columns = [_COLUMNS[name] for name in ProviderLogin._fields]
     query = select(*columns).where(_COLUMNS.revoke_at <= now).order_by(_COLUMNS.revoke_at).limit(limit)
-    return [ProviderConnection._make(row) for row in await session.execute(query)]
+    return [ProviderLogin._make(row) for row in await session.execute(query)]
 
 
-async def revoking(session: Executor, owner_id: int) -> list[ProviderConnection]:
+async def revoking(session: Executor, owner_id: int) -> list[ProviderLogin]:
     """Return the disconnected logins of an owner whose consent is still to be revoked."""
     query = _rows(_COLUMNS.owner_id == owner_id, _COLUMNS.revoke_at.is_not(None))
-    return [ProviderConnection._make(row) for row in await session.execute(query)]
+    return [ProviderLogin._make(row) for row in await session.execute(query)]
 
 
 async def tries(session: Executor, owner_id: int, number: int) -> int:

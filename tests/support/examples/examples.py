@@ -14,13 +14,14 @@ import httpx
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.lab.embedded import Embedded
-from profilesvc.lab.examples import alerts, connections, updates, webhooks
-from profilesvc.lab.examples.recorder import Examples, never_sent
 from profilesvc.lab.lab import Lab
 from profilesvc.settings import LabSettings
+from support.examples import alerts, logins, updates, webhooks
+from support.examples.recorder import Examples, never_sent
+from support.repository import ROOT
 
-RECORDED = Path(__file__).parents[2] / "api" / "openapi" / "examples.json"
-PLANS = Path(__file__).parents[2] / "plans.toml"
+RECORDED = ROOT / "src" / "profilesvc" / "api" / "openapi" / "examples.json"
+PLANS = ROOT / "src" / "profilesvc" / "plans.toml"
 WITHOUT_SYNC = """
 [listing]
 display_name = "Listing"
@@ -36,7 +37,7 @@ IN_FLIGHT = 3  # requests at the same time; `_waiting` and `_slow` send as many
 FORM = "application/x-www-form-urlencoded"
 LOCATION = "locations/111"
 HERE: JsonObject = {"locationId": LOCATION}
-ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token"  # noqa: S105  a type
+ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token"
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 PAIR = ("client_id", "client_secret")
 
@@ -70,7 +71,7 @@ def _run(examples: Examples, embedded: Embedded) -> None:
     _reviews(examples, site)
     _sync(examples, owner, site)
     _oauth(examples, key)
-    for part in (webhooks, alerts, connections, updates):
+    for part in (webhooks, alerts, logins, updates):
         part.record(examples, owner)
     _callers(examples, owner, site, key)
     _requests(examples, owner, site)
@@ -295,7 +296,7 @@ def _plans(examples: Examples) -> None:
     while (response := examples.call("create_key", owner, key)).is_success:
         continue
     examples.failed("create_key", "A location with 20 keys", response)
-    connections.record_reactivation(examples, lab.user("bob"))  # bob has the plan Starter from here on
+    logins.record_reactivation(examples, lab.user("bob"))  # bob has the plan Starter from here on
     second = {**key, "business_id": 20, "assigned_location_id": "locations/219"}
     examples.fails("create_key", "The plan has one location", lab.user("bob"), second)
     review = {**other, "reviewId": "311001"}
@@ -360,12 +361,12 @@ def _changed_keys(examples: Examples, owner: httpx.Client, key: JsonObject) -> N
 
 def _revocation(examples: Examples, owner: httpx.Client, key: JsonObject) -> None:
     of_key: JsonObject = {"client_id": key["client_id"]}
-    examples.ok("list_key_events", "The last two events of a key", owner, **of_key, limit=2)
+    examples.ok("list_key_audit", "The last two events of a key", owner, **of_key, limit=2)
     examples.ok("list_key_requests", "The last two errors of a key", owner, **of_key, limit=2, errors_only="true")
-    examples.ok("list_events", "The last two events of a user", owner, limit=2)
-    examples.fails("list_events", "A limit of 0", owner, limit=0)
-    examples.ok("read_events", "The first two events", owner, limit=2)
-    examples.fails("read_events", "An unknown type", owner, types="key.lost")
+    examples.ok("list_audit", "The last two events of a user", owner, limit=2)
+    examples.fails("list_audit", "A limit of 0", owner, limit=0)
+    examples.ok("list_events", "The first two events", owner, limit=2)
+    examples.fails("list_events", "An unknown type", owner, types="key.lost")
     examples.ok("revoke_key", "A revoked key", owner, **of_key)
     examples.lab.advance(days=8)
     examples.fails("get_location", "An expired token", owner, group="all", **HERE)
