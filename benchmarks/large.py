@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import select
 
+from benchmarks import generate
+from benchmarks.generate import Amounts
 from benchmarks.measure import Figures, in_turn, once
 from benchmarks.own import SERVE
 from benchmarks.servers import Server
 from benchmarks.work import Request, check, request_of
 from benchmarks.world import prepare_service, service_environment
 from profilesvc.bootstrap import Runtime, open_services
-from profilesvc.fixtures import load_world
-from profilesvc.operations import generate
-from profilesvc.operations.generate import Amounts
+from profilesvc.operations.demo_data import GENERATED
 from profilesvc.services import tokens
 from profilesvc.services.context import AllowedLocation, Services
 from profilesvc.services.page_tokens import seal
@@ -58,7 +58,7 @@ def measure(
 async def _fill(environment: dict[str, str], amounts: Amounts) -> Pages:
     os.environ.update(environment)
     async with open_services(load(), Runtime()) as services:
-        await generate.load(services, [user["email"] for user in load_world()["users"]], amounts, seed=1)
+        await generate.load(services, amounts, seed=1)
         return await _pages(services)
 
 
@@ -69,7 +69,7 @@ async def _pages(services: Services) -> Pages:
     largest = (
         select(locations.c.name, locations.c.account, users.c.id, users.c.email, users.c.plan)
         .join(users, users.c.id == locations.c.owner_id)
-        .where(users.c.email.like(f"%@{generate.DOMAIN}"), own_posts.exists())
+        .where(users.c.email.like(f"%@{GENERATED}"), own_posts.exists())
         .order_by(locations.c.owner_id, locations.c.name)
         .limit(1)
     )

@@ -99,9 +99,9 @@ async def _cost(work: Callable[[], Awaitable[Any]]) -> float:
 async def _lease(services: Services) -> None:
     now = services.clock.now()
     async with services.storage.write() as session:
-        await sync.take_lease(session, OWNER_ID, LOCATION, "bench", now, now + 60_000)
+        await sync.take_lock(session, OWNER_ID, LOCATION, "bench", now, now + 60_000)
     async with services.storage.write() as session:
-        await sync.end_lease(session, OWNER_ID, LOCATION, "bench")
+        await sync.end_lock(session, OWNER_ID, LOCATION, "bench")
 
 
 async def _write(services: Services, body: str) -> None:

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import asyncpg
 
+from benchmarks import generate
 from benchmarks.database import Postgres
+from benchmarks.generate import Amounts
 from benchmarks.servers import ROOT
 from benchmarks.world import prepare_service, service_environment
 from profilesvc.bootstrap import Runtime, open_services
 from profilesvc.domain.heartbeats import OFFLINE_AFTER
 from profilesvc.domain.time import DAY, HOUR, MINUTE, FrozenClock
-from profilesvc.operations import generate
-from profilesvc.operations.generate import Amounts
 from profilesvc.operations.notify import sweep
 from profilesvc.settings import load
 
@@ -51,7 +51,7 @@ async def _measure(server: Postgres, environment: dict[str, str], keys: int, por
     clock = FrozenClock(start)
     connection = await asyncpg.connect(user="postgres", database="silence", host=server.host)
     async with open_services(load(), Runtime(clock=clock)) as services:
-        await generate.load(services, [], Amounts(keys=keys, posts=0, history=0), seed=1, sure=True)
+        await generate.load(services, Amounts(keys=keys, posts=0, history=0), seed=1, sure=True)
         await connection.execute(_REPORT, start)
         await connection.execute(_SILENT_SINCE, start - OFFLINE_AFTER + 10 * MINUTE, HOUR)
         await connection.execute("VACUUM ANALYZE")

@@ -14,11 +14,11 @@ from pathlib import Path
 import asyncpg
 import psutil
 
+from benchmarks import generate
 from benchmarks.database import Postgres
+from benchmarks.generate import Amounts
 from benchmarks.world import prepare_service, service_environment
 from profilesvc.bootstrap import Runtime, open_services
-from profilesvc.operations import generate
-from profilesvc.operations.generate import Amounts
 from profilesvc.operations.notify import sweep
 from profilesvc.settings import load
 
@@ -48,7 +48,7 @@ async def _measure(server: Postgres, environment: dict[str, str], keys: int) -> 
     os.environ.update(environment)
     own = psutil.Process()
     async with open_services(load(), Runtime()) as services:
-        await generate.load(services, ["alice@example.com"], Amounts(keys=keys, posts=0, history=0), seed=1, sure=True)
+        await generate.load(services, Amounts(keys=keys, posts=0, history=0), seed=1, sure=True)
         connection = await asyncpg.connect(user="postgres", database="sweeps", host=server.host)
         await connection.execute("VACUUM ANALYZE")
         await connection.execute(f"ALTER SYSTEM SET log_min_duration_statement = {_LONG_MS}")

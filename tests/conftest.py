@@ -42,7 +42,7 @@ from support.citus import CITUS, SHARDS, Nodes
 from support.effort import effort
 from support.fleet import WORKERS, Fleet, running
 from support.machine import NO_SERVER, foreign, memory_folder
-from support.parts import changed, no_rounds
+from support.parts import changed, no_jobs
 from support.routes import parse_once
 
 if TYPE_CHECKING:
@@ -409,8 +409,7 @@ async def app(settings: Settings, world: Runtime, fleet: Fleet | None, patient_d
     made = create_app(settings if fleet is None else await fleet.deploy(settings), world)
     running = made.test_app()
     with pytest.MonkeyPatch.context() as start:
-        start.setattr("profilesvc.services.rounds.run", no_rounds)
-        start.setattr("profilesvc.tokens.signing_keys.SigningKeys.in_background", contextlib.nullcontext)
+        start.setattr("profilesvc.operations.schedule.jobs", no_jobs)
         await running.startup()
     try:
         if fleet is not None:

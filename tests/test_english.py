@@ -59,6 +59,8 @@ ANY = re.compile("|".join(pattern.pattern for pattern, _ in LISTED), re.IGNORECA
 IN_BACKTICKS = re.compile(r"``[^`]*``|`[^`\n]*`")
 CLAUSE = re.compile(r"(?:[AD]\d+\w?_(?:to_)?)*(?:what|who|whoever|nor)_")  # as the subject of a test's name
 NAMED = re.compile(r"^ *(?:async )?def test_(\w+)", re.MULTILINE)
+QUESTION = re.compile(r"(?:what|whether|which|how|who|where|when)\b", re.IGNORECASE)  # as the first word of a docstring
+DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 SUBJECT = re.compile(r"[a-z][\w /,.-]*: (?!(?:let|say|tell|hold|try|keep|show)s?\b)\S", re.IGNORECASE)
 
 Line = tuple[int, str]
@@ -99,6 +101,13 @@ def clauses(source: str) -> list[str]:
     return [f"test_{name}" for name in NAMED.findall(source) if CLAUSE.match(name)]
 
 
+def questions(source: str) -> list[str]:
+    """The first lines of docstrings that start like a question."""
+    documented = [node for node in ast.walk(ast.parse(source)) if isinstance(node, DOCUMENTED)]
+    lines = [(ast.get_docstring(node) or "").partition("\n")[0] for node in documented]
+    return [line for line in lines if QUESTION.match(line)]
+
+
 def checked() -> dict[str, str]:
     """The files whose English is checked."""
     return {
@@ -132,6 +141,17 @@ def test_a_name_with_a_clause_is_found() -> None:
 def test_the_name_of_a_test_starts_with_its_subject() -> None:
     found = [(name, each) for name, text in checked().items() if name.startswith("tests/") for each in clauses(text)]
     assert found == [], "do not start with a clause: what, who"
+
+
+def test_a_docstring_that_starts_like_a_question_is_found() -> None:
+    source = '"""What it is."""\nclass A:\n    """A class."""\n    def f(self): "Whether it is so."\n'
+    assert questions(source) == ["What it is.", "Whether it is so."]
+
+
+def test_a_docstring_starts_with_a_noun_or_a_verb() -> None:
+    modules = {name: text for name, text in checked().items() if name.startswith("src/") and name.endswith(".py")}
+    found = [(name, each) for name, text in modules.items() for each in questions(text)]
+    assert found == [], 'write a noun phrase, or "Return whether"'
 
 
 @pytest.mark.parametrize(

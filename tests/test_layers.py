@@ -1,10 +1,11 @@
-"""Which package may import which: the table of docs/architecture.md, compared with the source without importing it."""
+"""Which package may import which: two tables of docs/architecture.md, compared with the source without importing it."""
 
 import ast
 import graphlib
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +17,8 @@ import profilesvc
 
 ROOT = Path(profilesvc.__file__).parent
 TABLE = Path(__file__).parents[1] / "docs" / "architecture.md"
+LAYERS_OF_CORE = {"contract", "domain", "storage", "services", "api"}
+MODULES_OF_A_PACKAGE = 30
 
 
 @dataclass(frozen=True)
@@ -37,16 +40,31 @@ def listed(cell: str) -> list[str]:
     return [""] if cell.strip() == "everything" else re.findall(r"`([^`]+)`", cell)
 
 
+def table(heading: str) -> list[list[str]]:
+    """Return the cells of the table below a heading, without its head."""
+    section = TABLE.read_text("utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| ")][1:]
+
+
 @cache
 def layers() -> dict[str, Layer]:
-    """Read the table below the heading "Layers", from the lowest layer to the highest."""
-    section = TABLE.read_text("utf-8").partition("\n## Layers\n")[2].partition("\n## ")[0]
-    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
+    """Read the table "Layers", from the lowest layer to the highest."""
     found = [
         Layer(dotted(listed(package)[0]), frozenset(map(dotted, listed(ours))), frozenset(listed(theirs)))
-        for package, ours, theirs, _purpose in rows
+        for package, ours, theirs, _purpose in table("Layers")
     ]
     return {layer.name: layer for layer in found}
+
+
+@cache
+def rooms() -> dict[str, frozenset[str]]:
+    """Read the table "Rooms", in their order: the modules and packages of each."""
+    return {name.strip(): frozenset(map(dotted, listed(modules))) for name, modules, _purpose in table("Rooms")}
+
+
+def room_of(name: str) -> str | None:
+    """Return the room of a module, or of a name in one; None for the core and for composition."""
+    return next((room for room, parts in rooms().items() if within(name, parts)), None)
 
 
 @cache
@@ -143,26 +161,46 @@ def test_the_check_sees_forbidden_imports() -> None:
     assert "sqlalchemy.ext.asyncio.AsyncSession" in set(imports("services.locations"))
 
 
-def at_import(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Return the statements that run when a module is imported."""
-    for node in body:
-        yield node
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            yield from at_import(node.orelse)
-        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            for field in ("body", "orelse", "finalbody"):
-                yield from at_import(getattr(node, field, []))
-            for handler in getattr(node, "handlers", []):
-                yield from at_import(handler.body)
+def test_the_core_imports_no_room() -> None:
+    core = [name for name in modules() if name.split(".")[0] in LAYERS_OF_CORE and room_of(name) is None]
+    assert len(core) > 100
+    assert {name: used for name in core if (used := [each for each in ours(name) if room_of(each)])} == {}
+
+
+@pytest.mark.parametrize("room", rooms())
+def test_a_room_imports_only_rooms_above_it(room: str) -> None:
+    later = list(rooms())[list(rooms()).index(room) + 1 :]
+    own = [name for name in modules() if room_of(name) == room]
+    assert {name: used for name in own if (used := [each for each in ours(name) if room_of(each) in later])} == {}
+
+
+def test_every_part_of_a_room_is_a_package_or_module() -> None:
+    assert frozenset[str]().union(*rooms().values()) <= set(modules())
+
+
+def test_a_capability_with_a_package_is_a_room() -> None:
+    """Those of storage that are none keep up what is stored."""
+    packages = {name for name in modules() if (ROOT / name.replace(".", "/")).is_dir() and name.count(".") == 1}
+    of_layers = {name for name in packages if name.split(".")[0] in {"services", "storage", "operations"}}
+    assert {name for name in of_layers if room_of(name) is None} == {"storage.tables", "storage.upkeep"}
+
+
+def test_composition_has_the_rooms_of_the_table() -> None:
+    calls = [
+        node for node in ast.walk(tree("rooms")) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Room"
+    ]
+    assert [ast.literal_eval(call.args[0]) for call in calls] == list(rooms())
+
+
+def test_a_package_has_at_most_30_modules() -> None:
+    flat = Counter(path.parent for path in ROOT.rglob("*.py") if path.name != "__init__.py")
+    assert {path.name: count for path, count in flat.items() if count > MODULES_OF_A_PACKAGE} == {}
 
 
 def needed(module: str, known: set[str]) -> set[str]:
-    """Return the modules that Python runs before it has run this one, apart from the packages it is in."""
-    found: set[str] = set()
-    for node in at_import(tree(module).body):
-        for name in imported(node, module):
-            parts = name.removeprefix("profilesvc.").split(".")
-            found |= {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
+    """Return the modules that one imports, anywhere in it, apart from the packages it is in."""
+    parts = [name.split(".") for name in ours(module)]
+    found = {".".join(names[:length]) for names in parts for length in range(1, len(names) + 1)}
     packages = {module.rsplit(".", length)[0] for length in range(module.count(".") + 1)}
     return found & known - packages
 

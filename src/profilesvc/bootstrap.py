@@ -3,13 +3,11 @@
 Modules that only serving needs are imported inside functions, so that a command starts in half the time.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager, nullcontext, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Optional, cast
-
-from sqlalchemy import make_url
 
 from profilesvc.database import migrate, pooler, postgres
 from profilesvc.database.engine import Storage
@@ -23,14 +21,15 @@ from profilesvc.domain.signing_keys import ALGORITHMS, Algorithm
 from profilesvc.domain.time import Clock, SystemClock
 from profilesvc.fixtures import TEST_KEY_IDS, fixture_path, load_world
 from profilesvc.limits.limiter import Limiter
-from profilesvc.operations import demo_data, housekeeping
+from profilesvc.operations import demo_data
 from profilesvc.provider.port import Provider
 from profilesvc.services import pepper, provider_logins
-from profilesvc.services.context import Services
-from profilesvc.services.notify.resolving import Lookups, Resolver
+from profilesvc.services.audit import PendingEvents
+from profilesvc.services.context import Resolver, Services
 from profilesvc.settings import PREFIX, Settings, SettingsError
 from profilesvc.telemetry.metrics import Metrics
-from profilesvc.telemetry.watching import Watcher, open_watcher
+from profilesvc.telemetry.observer import Observer
+from profilesvc.telemetry.observing import open_observer
 from profilesvc.tokens.id_tokens import TrustedIssuer
 from profilesvc.tokens.keys import SigningKey, generate, read_key
 from profilesvc.tokens.push_tokens import PushTokens
@@ -40,8 +39,9 @@ if TYPE_CHECKING:
     from quart import Quart
     from sqlalchemy.ext.asyncio import AsyncEngine
 
-    from profilesvc.emulator.guard import Guard
+    from profilesvc.emulator.access import ControlAccess
     from profilesvc.provider.quota import Counters
+    from profilesvc.rooms import Room
 
 SIGNING_KEY_FILE = "signing_key.pem"
 DEMO_KEY_FILE = "demo.json"
@@ -50,24 +50,34 @@ DEV_ISSUER_KEY_FILE = "dev_issuer_key.pem"
 
 @dataclass
 class Runtime:
-    """Clock, entropy, watcher and resolver of a service, and the emulator's app and the issuer that it has opened.
+    """Clock, entropy, observer and resolver of a service, and the emulator's app and the issuer that it has opened.
 
-    A process that serves the emulator on its own socket sets `guard`, and its URL for pushes if that is not BASE_URL.
+    A process that serves the emulator on its own socket sets `access`, and its URL for pushes if that is not BASE_URL.
     The command that replaces the pepper sets `accepts_new_pepper`.
-    PostgreSQL shows `role` with the connections.
+    PostgreSQL shows `role` with the connections. Without `rooms`, the service has all of them.
     """
 
     clock: Clock = field(default_factory=SystemClock)
     entropy: Entropy = field(default_factory=SystemEntropy)
     emulator: Optional["Quart"] = None
-    guard: Optional["Guard"] = None
+    access: Optional["ControlAccess"] = None
+    services: Services | None = None  # of a process that opens them before its app
     switches: dict[str, object] = field(default_factory=dict)  # of an emulator that starts with the demo data
     own_url: str = ""
     issuer: DevIssuer | None = None
-    watcher: Watcher = field(default_factory=Watcher)
+    observer: Observer = field(default_factory=Observer)
     accepts_new_pepper: bool = False
-    resolver: Resolver = field(default_factory=Lookups)
+    resolver: Resolver | None = None
     role: str = "command"
+    rooms: Optional["Sequence[Room]"] = None
+
+    def composed(self) -> "Sequence[Room]":
+        """Return the rooms of the service, imported when they are needed."""
+        if self.rooms is None:
+            from profilesvc.rooms import ROOMS
+
+            return ROOMS
+        return self.rooms
 
 
 async def _open_secrets(services: Services, runtime: Runtime) -> None:
@@ -172,10 +182,13 @@ def _open_windows(settings: Settings, clock: Clock) -> Windows:
 
 
 @asynccontextmanager
-async def open_services(settings: Settings, runtime: Runtime, *, provider: bool = True) -> AsyncIterator[Services]:
+async def open_services(
+    settings: Settings, runtime: Runtime, *, provider: bool = True, jobs: bool = True
+) -> AsyncIterator[Services]:
     """Open all parts in order, and close them in reverse.
 
-    Without `provider`, the provider is not opened, for commands that do not use it.
+    Without `provider`, the provider is not opened, for commands that do not use it. Without it or `jobs`, there is no
+    periodic work.
 
     Raises:
         SettingsError: A setting, the database or a key cannot be used.
@@ -187,7 +200,7 @@ async def open_services(settings: Settings, runtime: Runtime, *, provider: bool 
     plans = open_plans(settings)
     signer, metrics = Signer(Keyring(), settings.base_url), Metrics()
     async with (
-        runtime.watcher.opened(),
+        runtime.observer.opened(),
         _open_storage(settings, runtime) as storage,
         _open_provider(settings, runtime, metrics, storage) if provider else _no_provider() as (
             client,
@@ -198,29 +211,28 @@ async def open_services(settings: Settings, runtime: Runtime, *, provider: bool 
         identity, clock, entropy = open_identity(settings, runtime), runtime.clock, runtime.entropy
         services = Services(settings, clock, entropy, storage, client, signer, plans, limiter, identity, metrics)
         services = replace(services, resolver=runtime.resolver, push_tokens=open_push_tokens(settings, runtime))
+        services = _with_hooks(services, runtime.composed())
         await _open_secrets(services, runtime)
-        async with (
-            services.signing_keys.in_background(),
-            housekeeping.in_background(services) if provider else nullcontext(),
-            _delivering(services) if provider else nullcontext(),
-        ):
+        async with _running(services, runtime.composed()) if provider and jobs else nullcontext():
             yield services
-        services.background.spawn(services.pending_events.write(services))
+        services.background.spawn(services.part(PendingEvents).write(services))
         await services.background.drain()
         await services.single_flight.drain()
 
 
-@asynccontextmanager
-async def _delivering(services: Services) -> AsyncIterator[None]:
-    """Deliver events in the background."""
-    from profilesvc.delivery import kinds, operator, worker
+def _running(services: Services, rooms: "Sequence[Room]") -> AbstractAsyncContextManager[None]:
+    """Do the periodic work of the core and of the rooms."""
+    from profilesvc.operations import schedule
 
-    async with (
-        kinds.open_senders(services) as senders,
-        worker.in_background(services, senders),
-        operator.in_background(services),
-    ):
-        yield
+    return schedule.running(services, [room.name for room in rooms])
+
+
+def _with_hooks(services: Services, rooms: "Sequence[Room]") -> Services:
+    """Return services that call the rooms at the moments of the core."""
+    finished = [room.finished for room in rooms if room.finished is not None]
+    deleted = [room.post_deleted for room in rooms if room.post_deleted is not None]
+    counted = [room.counted for room in rooms if room.counted is not None]
+    return replace(services, finished=finished, post_deleted=deleted, counted=counted)
 
 
 def open_push_tokens(settings: Settings, runtime: Runtime) -> PushTokens | None:
@@ -256,7 +268,7 @@ def open_identity(settings: Settings, runtime: Runtime) -> TrustedIssuer | None:
 @asynccontextmanager
 async def _open_storage(settings: Settings, runtime: Runtime) -> AsyncIterator[Storage]:
     urls = [postgres.named(u, runtime.role) for u in (settings.effective_database_url, settings.database_replica_url)]
-    storage = runtime.watcher.storage(urls[0], settings.database_pool_size, urls[1])
+    storage = runtime.observer.storage(urls[0], settings.database_pool_size, urls[1])
     try:
         await require_pooling(storage.engine)
         _require_supported(await (migrate.upgrade if storage.is_sqlite else migrate.current)(storage.engine))
@@ -296,7 +308,7 @@ async def _open_provider(
 
     def observe(api: str, operation: str, outcome: str, seconds: float) -> None:
         metrics.provider_request(api, operation, outcome, seconds)
-        runtime.watcher.provider_request(api, operation, outcome, seconds)
+        runtime.observer.provider_request(api, operation, outcome, seconds)
 
     async with _open_counters(settings, runtime.clock, storage, metrics) as counters:
         if settings.provider.embedded:
@@ -307,7 +319,7 @@ async def _open_provider(
                 clock=runtime.clock,
                 entropy=runtime.entropy,
                 world=load_world() | {"switches": runtime.switches},
-                guard=runtime.guard,
+                access=runtime.access,
                 observe=observe,
                 counters=counters,
             ) as opened:
@@ -358,12 +370,11 @@ async def _no_provider() -> AsyncIterator[tuple[Provider, Optional["Quart"]]]:
 
 
 def create_app(settings: Settings, runtime: Runtime | None = None) -> "Quart":
-    """Return the service as an ASGI app, which opens its parts in its lifespan."""
+    """Return the service as an ASGI app, which opens its parts in its lifespan, unless the runtime has them."""
     from profilesvc.api.app import build
-    from profilesvc.dashboard import routes
 
     runtime = runtime or Runtime()
-    blueprints = [routes.blueprint()]
+    blueprints = [blueprint for room in runtime.composed() for blueprint in room.blueprints()]
     if settings.with_dev_issuer:
         from profilesvc.dev_issuer.routes import blueprint
 
@@ -372,8 +383,12 @@ def create_app(settings: Settings, runtime: Runtime | None = None) -> "Quart":
         from profilesvc.emulator import browser
 
         blueprints.append(browser.blueprint(lambda: cast("Quart", runtime.emulator)))
-    runtime.watcher, runtime.role = open_watcher(settings), "serve"
-    app = build(lambda: open_services(settings, runtime), runtime.entropy, blueprints, runtime.watcher.around)
+    runtime.observer, runtime.role = open_observer(settings), "serve"
+
+    def opened() -> AbstractAsyncContextManager[Services]:
+        return open_services(settings, runtime) if runtime.services is None else nullcontext(runtime.services)
+
+    app = build(opened, runtime.entropy, blueprints, runtime.observer.around)
     app.config.update(
         MAX_IN_FLIGHT=settings.max_in_flight,
         TRUSTED_HOPS=settings.trusted_hops,
@@ -381,20 +396,3 @@ def create_app(settings: Settings, runtime: Runtime | None = None) -> "Quart":
         HTTPS=settings.base_url.startswith("https://"),
     )
     return app
-
-
-def workers_problem(settings: Settings, workers: int) -> str | None:
-    """Return why several processes cannot share this database, or None."""
-    if workers > 1 and make_url(settings.effective_database_url).get_backend_name() == "sqlite":
-        return f"several workers need PostgreSQL. Set {PREFIX}DATABASE_URL=postgresql+asyncpg://…"
-    return None
-
-
-def workers_warning(settings: Settings, workers: int) -> str | None:
-    """Return a warning if several processes count rate limits separately, or None."""
-    if workers > 1 and settings.limits.enabled and not settings.limits.shared:
-        return (
-            f"each of {workers} workers counts rate limits separately, so callers can get up to {workers} times the "
-            f"limit. Set {PREFIX}LIMITS__STORAGE_URL=redis://… to count together."
-        )
-    return None

@@ -9,7 +9,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.services import keys as key_service
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
-from profilesvc.storage.holds import lift, of_key
+from profilesvc.storage.holds import lift, one_key
 from profilesvc.storage.keys import raise_epoch
 from profilesvc.storage.tables import keys, users
 from profilesvc.storage.users import raise_user_epoch, update_user
@@ -50,7 +50,7 @@ async def test_A080_tokens_from_before_a_security_concern_never_work_again(
 ) -> None:
     await key_service.deactivate(services, plugin.key["client_id"], "security_concern")
     async with services.storage.write() as session:
-        await lift(session, 1, of_key(plugin.key["service_client_id"]), "security_concern")
+        await lift(session, 1, one_key(plugin.key["service_client_id"]), "security_concern")
     response = await plugin.http.get(LOCATIONS)
     assert assert_error(response, 401, "AUTH_INVALID_TOKEN") == {"reason": "revoked"}
     refresh = {"grant_type": "refresh_token", "refresh_token": plugin.tokens["refresh_token"]}

@@ -93,7 +93,7 @@ async def days(services: Services, clock: FrozenClock, box: Box) -> AsyncIterato
             clock.advance(days=1)
             await sweep.catch_up(services)
             await box.deliver()
-            await housekeeping.run_round(services)
+            await housekeeping.run_once(services)
 
     yield run
     assert await partitions.renew(services.storage.engine, START) == [], "other tests need the months that were dropped"
@@ -303,7 +303,7 @@ class TestASilentSite:
         class Tidying(Mailer):
             async def send(self, message: EmailMessage, address: str, name: str) -> None:
                 await super().send(message, address, name)
-                await housekeeping.run_round(services)
+                await housekeeping.run_once(services)
 
         await add(alice, reminders=True)
         await beat(plugin)
@@ -324,7 +324,7 @@ class TestASilentSite:
         await passing(hours=26)
         async with services.storage.write() as session:
             if change == "deactivated":
-                await holds.put(session, 1, holds.of_every_key(), "user_requested", START)
+                await holds.put(session, 1, holds.every_key(), "user_requested", START)
             else:
                 column = {"revoked": "revoked_at", "expired": "expires_at"}[change]
                 await session.execute(update(tables.keys).values({column: START + DAY}))

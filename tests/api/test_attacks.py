@@ -117,6 +117,6 @@ async def test_old_idempotency_keys_are_deleted(plugin: Site, services: Services
     for value in ("a", "b"):
         assert_ok(await plugin.http.post("/api/v1/sync/111", json={"title": "x"}, headers={"X-Idempotency-Key": value}))
         clock.advance(hours=49)
-        await housekeeping.run_round(services)
+        await housekeeping.run_once(services)
     async with services.storage.read() as session:
         assert (await session.execute(select(func.count()).select_from(idempotency))).scalar_one() == 0

@@ -14,6 +14,7 @@ from profilesvc.domain.time import FrozenClock, iso
 from profilesvc.operations import housekeeping, operator
 from profilesvc.services import audit, holds
 from profilesvc.services import keys as key_service
+from profilesvc.services.audit import PendingEvents
 from profilesvc.services.context import Services
 from profilesvc.storage import keys, tables
 from support.api import ALICE, BOB, Site, assert_error, assert_ok, fields
@@ -147,7 +148,7 @@ class TestKey:
         self, alice: httpx.AsyncClient, as_service: AsService, services: Services, clock: FrozenClock
     ) -> None:
         short = await as_service(expires_at="2026-01-03T00:00:00Z")
-        await housekeeping.run_round(services)
+        await housekeeping.run_once(services)
         assert "key.expired" not in names(await events(alice, short))
         clock.advance(days=1)
         found = await events(alice, short)
@@ -156,7 +157,7 @@ class TestKey:
             "2026-01-03T00:00:00.000Z",
             "service",
         )
-        await housekeeping.run_round(services)
+        await housekeeping.run_once(services)
         assert await events(alice, short) == found
 
 
@@ -174,7 +175,7 @@ class TestUser:
     async def test_the_operator_sees_everything(self, as_service: AsService, services: Services) -> None:
         await as_service()
         await as_service("locations/311")
-        everything = (await audit.of_user(services, None, AuditQuery())).events
+        everything = (await audit.user_trail(services, None, AuditQuery())).events
         assert len({event.client_id for event in everything}) == 2
 
 
@@ -217,7 +218,7 @@ class TestFailures:
         wrong, first = grant(plugin, client_secret="A" * 64), clock.advance(seconds=20)
         for _ in range(5):
             assert_error(await http.post(TOKEN, json=wrong), 401, "AUTH_INVALID_TOKEN")
-        await services.pending_events.write(services)
+        await services.part(PendingEvents).write(services)
         last = clock.advance(minutes=2)
         for _ in range(2):
             assert_error(await http.post(TOKEN, json=wrong), 401, "AUTH_INVALID_TOKEN")
@@ -243,7 +244,7 @@ class TestFailures:
         services: Services,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        await services.pending_events.write(services)
+        await services.part(PendingEvents).write(services)
 
         async def commit(*_: Any) -> None:
             raise ServiceError(SERVICE_UNAVAILABLE)
@@ -254,7 +255,7 @@ class TestFailures:
                 assert_error(
                     await http.post(TOKEN, json=grant(plugin, client_secret="A" * 64)), 401, "AUTH_INVALID_TOKEN"
                 )
-                await services.pending_events.write(services)
+                await services.part(PendingEvents).write(services)
         (event,) = [found for found in await events(alice, plugin) if found["event"] == "auth.failed"]
         assert event["details"]["count"] == 2
 
@@ -290,8 +291,8 @@ class TestFailures:
     async def test_of_an_unknown_id_leave_nothing(self, http: httpx.AsyncClient, services: Services) -> None:
         body = {"grant_type": "client_credentials", "client_id": "svcid_1_1_nobody", "client_secret": "A" * 64}
         assert_error(await http.post(TOKEN, json=body), 401, "AUTH_INVALID_TOKEN")
-        await services.pending_events.write(services)
-        assert (await audit.of_user(services, None, AuditQuery())).events == []
+        await services.part(PendingEvents).write(services)
+        assert (await audit.user_trail(services, None, AuditQuery())).events == []
 
     async def test_refreshes_are_counted_per_day(
         self, http: httpx.AsyncClient, alice: httpx.AsyncClient, plugin: Site, clock: FrozenClock
@@ -316,11 +317,11 @@ class TestFailures:
         async with services.storage.read() as session:
             key = await keys.state(session, plugin.key["client_id"])
         assert key is not None
-        await services.pending_events.write(services)
+        await services.part(PendingEvents).write(services)
         before = await rows_of(services, tables.audit)
         for _ in range(20):
-            services.pending_events.token_issued(services, key, ["business.read"])
-            services.pending_events.secret_failed(services, key)
+            services.part(PendingEvents).token_issued(services, key, ["business.read"])
+            services.part(PendingEvents).secret_failed(services, key)
         assert await rows_of(services, tables.audit) == before
         found = await events(alice, plugin, limit="100")  # a reader sees all of them
         counts = [event["details"]["count"] for event in found if "count" in event["details"]]

@@ -15,7 +15,7 @@ from profilesvc.operations.feed import readings
 from profilesvc.provider.remote import RemoteProvider
 from profilesvc.services.access import require_location
 from profilesvc.services.context import Caller, Services
-from profilesvc.services.feed import checking
+from profilesvc.services.feed import profiles
 from profilesvc.services.insight import overview
 from profilesvc.settings import NotificationSettings, ProviderSettings
 from profilesvc.storage import tables
@@ -89,7 +89,7 @@ async def test_a_sync_during_a_check_is_no_drift(
     location = await require_location(services, Caller(1, services.plans["agency"], frozenset()), PIER)
 
     async def check() -> None:
-        await checking.profile(services, location)
+        await profiles.refresh(services, location)
 
     async def sync() -> None:
         assert_ok(await site.http.post("/api/v1/sync/111", json={"title": "New title"}))

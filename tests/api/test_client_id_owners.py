@@ -52,5 +52,5 @@ async def test_no_caller_finds_the_key_by_it(
     with pytest.raises(ServiceError, match="no such API key"):
         await keys.revoke(services, None, client_id)
     with pytest.raises(ServiceError, match="no such API key"):
-        await audit.of_key(services, None, client_id, AuditQuery())
+        await audit.key_trail(services, None, client_id, AuditQuery())
     assert_ok(await plugin.http.get("/api/v1/external-business/locations"))

@@ -9,24 +9,12 @@ import pytest
 
 from conftest import ON_POSTGRES
 from profilesvc.domain.time import FrozenClock
-from profilesvc.services import locations
 from profilesvc.services.context import Services
-from profilesvc.services.logins import logins
+from profilesvc.services.logins import importing, logins
 from profilesvc.storage import idempotency
 from profilesvc.storage.tables import metadata
 from support.api import ALICE, assert_error, assert_ok
-from support.consent import (
-    BAKERY,
-    CAFE,
-    CONNECTIONS,
-    DANA,
-    LINKS,
-    PAGE,
-    add_dana,
-    connected,
-    everything,
-    imported,
-)
+from support.consent import BAKERY, CAFE, CONNECTIONS, DANA, LINKS, PAGE, add_dana, connected, everything, imported
 from support.dashboard_browser import Browser
 from support.drive import calls, drift, fail, forget_calls, heal
 
@@ -182,7 +170,7 @@ async def test_import_of_the_operator_leaves_the_login_of_the_owner(
 ) -> None:
     number = await connected(browser, alice, "100001")
     await imported(alice, number, locations=["locations/111"])
-    assert "locations/111" in await locations.import_account(services, ALICE, "accounts/1")
+    assert "locations/111" in await importing.import_account(services, ALICE, "accounts/1")
     assert assert_ok(await alice.get(f"{CONNECTIONS}/{number}"))["locations"] == 1
     await drift(emulator, logins={"100001": {"email": ALICE, "accounts": ["accounts/1"], "revoked": True}})
     details = assert_error(await alice.get("/api/v1/sync/comparison/111"), 502, "PROVIDER_API_ERROR")

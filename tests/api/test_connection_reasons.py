@@ -11,12 +11,14 @@ from profilesvc.contract.events import EventOwner, PublishedEvent
 from profilesvc.delivery.messages import story
 from profilesvc.domain.time import FrozenClock
 from profilesvc.services.context import Services
+from profilesvc.services.insight.request_log import RequestLog
 from profilesvc.storage.events import Subject
 from profilesvc.storage.tables import keys
 from profilesvc.storage.tables.insight import request_log
 from support.api import Site, assert_ok
 from support.dashboard_browser import Browser
 from support.deployment import KEYS, TOKEN
+from support.statement_counts import sent_by
 
 pytestmark = pytest.mark.in_process("writes the log of requests at once")
 HEARTBEAT = "/api/v1/api-keys/heartbeat"
@@ -25,7 +27,7 @@ Send = Callable[[httpx.AsyncClient, dict[str, str]], Awaitable[httpx.Response]]
 
 
 async def status(alice: httpx.AsyncClient, services: Services, client_id: str) -> dict[str, Any]:
-    await services.request_log.write(services)
+    await services.part(RequestLog).write(services)
     await services.background.settle()
     found: dict[str, Any] = assert_ok(await alice.get(f"/api/v1/api-keys/{client_id}/status"))
     return found
@@ -96,6 +98,37 @@ async def test_site_whose_secret_was_rolled_is_not_simply_online(
     page = (await browser.http.get("/dashboard/sites/111")).text
     assert "Credentials rejected" in page
     assert "The key got a new secret on" in page
+
+
+async def test_a_site_that_is_online_and_sends_a_revoked_token(
+    alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
+) -> None:
+    assert_ok(await plugin.http.post(HEARTBEAT, json={}))
+    clock.advance(minutes=1)
+    revoked = {"token": plugin.tokens["access_token"]}
+    client = plugin.credentials["client_id"], plugin.credentials["client_secret"]
+    assert (await plugin.http.post("/oauth2/revoke", data=revoked, auth=client)).status_code == 200
+    assert (await plugin.http.post(HEARTBEAT, json={})).status_code == 401
+    found = await status(alice, services, plugin.credentials["client_id"])
+    assert (found["connection_status"], found["reason_hint"]) == ("online", "token_revoked")
+
+
+async def test_the_reason_is_read_by_itself_unless_the_site_is_plainly_online(
+    alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
+) -> None:
+    path = f"/api/v1/api-keys/{plugin.credentials['client_id']}/status"
+    assert_ok(await plugin.http.post(HEARTBEAT, json={}))
+    reads = []
+    for hours in (0, 3):
+        clock.advance(hours=hours)
+        await services.background.drain()
+        with sent_by(services) as sent:
+            assert_ok(await alice.get(path))
+        reads.append(sent.reads)
+    (online,), (idle, reason) = reads
+    assert online == idle
+    assert "secrets.expires_at" in reason
+    assert "secrets.expires_at" not in online
 
 
 @pytest.mark.parametrize(("others", "hint"), [(999, "secret_rejected"), (1_000, "never_connected")])

@@ -11,7 +11,7 @@ import pytest
 from quart import Quart
 
 from conftest import ON_ONE_DATABASE
-from profilesvc.operations import counts
+from profilesvc.operations import census
 from profilesvc.services.context import Services
 from support.effort import effort
 
@@ -91,7 +91,7 @@ async def test_a_request_costs_as_little_as_a_few_empty_responses(
     app: Quart, http: httpx.AsyncClient, services: Services
 ) -> None:
     """The medians of a request and of an empty answer between its repeats; the first one may make what is kept."""
-    await counts.count(services)
+    await census.count(services)
     http.headers.pop("Accept-Encoding")
     empty, expensive = http.build_request("GET", "/healthz"), {}
     for method, path, options in requests(app):

@@ -102,9 +102,9 @@ async def test_a_cursor_is_of_one_owner_and_one_list(
 async def test_the_operator_pages_through_all_owners(alice: httpx.AsyncClient, services: Services) -> None:
     for number in range(3):
         assert_ok(await alice.post(WEBHOOKS, json={"url": f"https://{number}.example/"}), 201)
-    whole = (await audit.of_user(services, None, AuditQuery())).events
-    first = await audit.of_user(services, None, AuditQuery(limit=1))
-    rest = await audit.of_user(services, None, AuditQuery(before=first.next_before))
+    whole = (await audit.user_trail(services, None, AuditQuery())).events
+    first = await audit.user_trail(services, None, AuditQuery(limit=1))
+    rest = await audit.user_trail(services, None, AuditQuery(before=first.next_before))
     assert first.events + rest.events == whole
     assert len(whole) >= 3
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
+from benchmarks import bulk
 from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -32,7 +33,6 @@ from profilesvc.services import events
 from profilesvc.services.context import Services
 from profilesvc.storage import tables, users
 from profilesvc.storage.notify import channels, deliveries
-from profilesvc.storage.upkeep import bulk
 
 pytestmark = pytest.mark.in_process("runs the rounds of the worker itself")
 Channels = Callable[..., Any]

@@ -22,6 +22,7 @@ from profilesvc.emulator.state import Emulator
 from profilesvc.operations.feed import feed
 from profilesvc.services.context import Services
 from profilesvc.services.feed import feed as receiving
+from profilesvc.services.jobs import run_once
 from profilesvc.settings import Settings
 from profilesvc.storage import tables
 from support.api import assert_error, assert_ok
@@ -30,6 +31,7 @@ from support.dashboard_browser import Browser
 from support.drive import calls, drift, fail, forget_calls, heal
 from support.effort import effort
 from support.feed import FEED, PATH, connect, message, push
+from support.jobs import job_named
 
 ALICE, PIER = "accounts/1", "locations/111"
 REVIEWS = "/api/v1/reviews"
@@ -195,7 +197,7 @@ class TestAChange:
                 raw = json.dumps(sent["body"]).encode()
                 await asyncio.gather(*(receiving.receive(process, raw) for process in processes * 3))
                 clock.advance(seconds=10)
-                await asyncio.gather(*(feed.run_once(process) for process in processes * 2))
+                await asyncio.gather(*(run_once(process, job_named("feed")) for process in processes * 2))
         assert await published(services) == [("profile.drifted", PIER)] * 10
         read = [call["path"] for call in await calls(emulator, "GET") if call["path"] == f"/v1/{PIER}"]
         assert len(read) == 10

@@ -8,12 +8,14 @@ from typing import Any
 
 import httpx
 import pytest
+from benchmarks import generate
 from sqlalchemy import event
 
 from conftest import AsUser
 from profilesvc.domain.time import DAY, HOUR, SECOND, FrozenClock
 from profilesvc.fixtures import load_world
-from profilesvc.operations import generate, housekeeping
+from profilesvc.operations import housekeeping
+from profilesvc.operations.demo_data import GENERATED
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
 from support.api import Site, assert_error, assert_ok
@@ -51,15 +53,12 @@ class Fleet:
 @pytest.fixture
 async def simulated(services: Services, http: httpx.AsyncClient, as_user: AsUser, clock: FrozenClock) -> Fleet:
     world = load_world()
-    demo, first = (
-        [user["email"] for user in world["users"]],
-        max(business["id"] for business in world["businesses"]) + 1,
-    )
-    await generate.load(services, demo, generate.Amounts(-(-SITES // KEYS_PER_LOCATION), 0, 0), seed=1)
+    first = max(business["id"] for business in world["businesses"]) + 1
+    await generate.load(services, generate.Amounts(-(-SITES // KEYS_PER_LOCATION), 0, 0), seed=1)
     made = Fleet(Simulation(clock), random.Random(20), [])
     for number in range(SITES):
         owner, place = divmod(number // KEYS_PER_LOCATION, generate.KEYS_PER_USER)
-        user = await as_user(f"user{first + owner}@{generate.DOMAIN}")
+        user = await as_user(f"user{first + owner}@{GENERATED}")
         location = assert_ok(await user.get(LOCATIONS))["locations"][place]
         host = f"site{number}.fleet.example"
         body = {"name": "Fleet", "business_id": location["businessId"], "assigned_location_id": location["name"]}
@@ -82,7 +81,7 @@ def _do_not_wait_for_the_disk(services: Services) -> None:
 async def kept_up(services: Services) -> Process:
     """The service's hourly work, once a simulated day."""
     while True:
-        await housekeeping.run_round(services)
+        await housekeeping.run_once(services)
         yield DAY
 
 

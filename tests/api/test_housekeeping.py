@@ -1,4 +1,4 @@
-"""Which rows are deleted, and when; a failed round does not end the rounds (D-40, D-55, D-61)."""
+"""Which rows are deleted, and when; the next round does the work of a failed one (D-40, D-55, D-61)."""
 
 from dataclasses import replace
 from typing import Any, cast
@@ -12,11 +12,15 @@ from profilesvc.contract.audit import AuditQuery
 from profilesvc.database.engine import Storage
 from profilesvc.domain.time import DAY, HOUR, FrozenClock, month_start
 from profilesvc.operations import housekeeping
-from profilesvc.services import audit, rounds
+from profilesvc.services import audit
+from profilesvc.services.audit import PendingEvents
 from profilesvc.services.context import Services
+from profilesvc.services.insight.request_log import RequestLog
+from profilesvc.services.jobs import Job, Where, run_once
 from profilesvc.storage import tables
 from profilesvc.storage.upkeep.housekeeping import PIECE
 from support.api import Site, assert_ok
+from support.jobs import job_named
 
 CHANNEL = {"target": "https://a.example", "target_digest": "x", "nonce": "x", "created_at": 0}
 
@@ -33,8 +37,8 @@ def event(at: int) -> dict[str, Any]:
 class TestUpkeep:
     async def test_deletes_only_expired_rows(self, plugin: Site, services: Services) -> None:
         now, of_key = services.clock.now(), {"owner_id": 1, "key_id": plugin.key["service_client_id"]}
-        await services.pending_events.write(services)
-        await services.request_log.write(services)
+        await services.part(PendingEvents).write(services)
+        await services.part(RequestLog).write(services)
 
         def old(kept: int) -> list[int]:
             return [now - kept - 1, now - kept + HOUR]
@@ -109,14 +113,14 @@ class TestUpkeep:
             await session.execute(insert(tables.channels), {"id": 1, "owner_id": 1, "kind": "webhook", **CHANNEL})
             for name, table in seeded.items():
                 await session.execute(insert(table), rows[name])
-        await housekeeping.run_round(services)
+        await housekeeping.run_once(services)
         assert await remaining() == {name: count + 1 for name, count in before.items()}
 
     async def test_deletes_more_than_one_piece(self, plugin: Site, services: Services) -> None:
         row = event(services.clock.now() - 450 * DAY)
         async with services.storage.write() as session:
             await session.execute(insert(tables.audit), [row] * (2 * PIECE + 1))
-        await housekeeping.run_round(services)
+        await housekeeping.run_once(services)
         async with services.storage.read() as session:
             count = select(func.count()).select_from(tables.audit).where(tables.audit.c.event == "user.login")
             assert (await session.execute(count)).scalar_one() == 0
@@ -126,52 +130,39 @@ class TestUpkeep:
     ) -> None:
         roll = f"/api/v1/developer/credentials/{plugin.key['client_id']}/roll"
         assert_ok(await alice.post(roll, json={"overlap_seconds": 60}))
-        await housekeeping.run_round(services)
+        await housekeeping.run_once(services)
         assert await rows_of(services, tables.secrets) == 2
         clock.advance(hours=2)
-        await housekeeping.run_round(services)
+        await housekeeping.run_once(services)
         assert await rows_of(services, tables.secrets) == 1
 
     async def test_continues_after_a_failed_round(self, services: Services, clock: FrozenClock) -> None:
-        """The pauses are passed in: the third one ends the test."""
         row = event(clock.now() - 450 * DAY)
         async with services.storage.write() as session:
             await session.execute(insert(tables.audit), [row])
-        pauses: list[float] = []
 
         class Failing:
-            """A database that is a defect in the first round."""
+            """A database that is a defect."""
 
             renew, leases, engine = services.storage.renew, services.storage.leases, services.storage.engine
             raising_unavailable, read = services.storage.raising_unavailable, services.storage.read
 
             def write(self) -> Any:
-                if len(pauses) == 1:
-                    raise RuntimeError("broken")
-                return services.storage.write()
+                raise RuntimeError("broken")
 
-        async def stopped(seconds: float) -> bool:
-            pauses.append(seconds)
-            return len(pauses) == 3
-
-        broken = replace(services, storage=cast(Storage, Failing()))
-        await rounds.run(broken, "housekeeping", stopped, housekeeping.run_round, housekeeping.PAUSES)
-        assert pauses == [60.0, 3600.0, 3600.0]
-        assert (await audit.of_user(services, None, AuditQuery())).events == []
+        for storage in (cast(Storage, Failing()), services.storage):
+            await run_once(replace(services, storage=storage), job_named("housekeeping"))
+        assert (await audit.user_trail(services, None, AuditQuery())).events == []
 
     async def test_a_database_without_response_is_logged_once_a_minute(
         self, services: Services, caplog: pytest.LogCaptureFixture
     ) -> None:
-        numbers = iter(range(41))
-
-        async def stopped(_seconds: float) -> bool:
-            return next(numbers) == 40
-
         async def work(services: Services) -> None:
             with services.storage.raising_unavailable():
                 raise asyncpg.LockNotAvailableError("locked")
 
-        await rounds.run(services, "housekeeping", stopped, work, (60.0, 60.0))
+        for _ in range(40):
+            await run_once(services, Job("work", work, 60, 60, Where.EVERY))
         assert [record.getMessage() for record in caplog.records if record.name == "profilesvc"] == [
             "database busy: locked; 0 requests rejected"
         ]

@@ -9,11 +9,13 @@ from quart import Quart
 
 from conftest import ON_ONE_DATABASE, AsService, AsUser, Dial, client_of
 from profilesvc.contract.names import is_documented
+from profilesvc.contract.requests import MAX_DAYS
 from profilesvc.domain.time import DAY, FrozenClock
+from profilesvc.operations.housekeeping import KEPT
 from profilesvc.services import keys as key_service
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
-from profilesvc.services.insight import request_log
+from profilesvc.services.insight.request_log import RequestLog
 from profilesvc.storage.tables import insight as log_tables
 from support.api import ALICE, BOB, Site, assert_error, assert_ok
 from support.partitions import recorded
@@ -79,13 +81,13 @@ class TestCounts:
 
     @OF_PROCESS
     async def test_no_request_waits_for_a_statement(self, plugin: Site, services: Services) -> None:
-        await services.request_log.write(services)
+        await services.part(RequestLog).write(services)
         with recorded(services) as statements:
             for _ in range(20):
                 assert_ok(await plugin.http.post(HEARTBEAT, json={}))
                 assert_ok(await plugin.http.get(POSTS, params={"locationId": "111"}))
             assert not [each for each in statements if "key_usage" in each or "request_log" in each]
-            await services.request_log.write(services)
+            await services.part(RequestLog).write(services)
         assert [each for each in statements if "INTO key_usage" in each]
 
 
@@ -178,7 +180,7 @@ class TestErrors:
     async def test_of_unknown_callers_leave_nothing(
         self, http: httpx.AsyncClient, alice: httpx.AsyncClient, plugin: Site, services: Services
     ) -> None:
-        await services.request_log.write(services)
+        await services.part(RequestLog).write(services)
         before = await stored(services)
         unknown = {"grant_type": "client_credentials", "client_id": "svcid_1_1_nobody", "client_secret": "A" * 64}
         assert_error(await http.post(TOKEN, json=unknown), 401, "AUTH_INVALID_TOKEN")
@@ -187,7 +189,7 @@ class TestErrors:
             assert_error(answer, 401, "AUTH_INVALID_TOKEN")
         assert_error(await http.get("/api/v1/nothing"), 404, "NOT_FOUND")
         assert_ok(await alice.get(f"{LOCATION}/111"))
-        await services.request_log.write(services)
+        await services.part(RequestLog).write(services)
         assert await stored(services) == before
 
 
@@ -228,7 +230,7 @@ class TestSecrets:
                 ),
             ]
             assert sum(answer.status_code >= 400 for answer in answers) >= 12
-        await services.request_log.write(services)
+        await services.part(RequestLog).write(services)
         rows = await stored(services)
         assert "permission" not in rows or "VALIDATION_ERROR" in rows
         assert rows.count("VALIDATION_ERROR") > 10
@@ -311,7 +313,7 @@ class TestPages:
 async def test_days_are_kept_as_long_as_they_can_be_read(
     plugin: Site, dial: Dial, services: Services, clock: FrozenClock
 ) -> None:
-    assert request_log.KEPT_COUNTS == 31 * DAY
+    assert KEPT["key_usage"] == (MAX_DAYS + 1) * DAY
     clock.advance(days=29)
     alice = dial(await tokens.user_token(services, ALICE))
     assert sum(day["requests"] for day in (await read(alice, plugin, days=30))["usage"]) == 1

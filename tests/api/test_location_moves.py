@@ -9,6 +9,7 @@ from conftest import AsUser, Dial
 from profilesvc.domain.time import FrozenClock
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
+from profilesvc.services.provider_logins import Logins
 from support.api import BOB, assert_error, assert_ok
 from support.consent import BAKERY, CAFE, CONNECTIONS, DANA, add_dana, connected, imported
 from support.dashboard_browser import Browser
@@ -102,7 +103,7 @@ async def test_moves_a_week_after_the_former_login_has_ended(
     clock: FrozenClock,
 ) -> None:
     await lose(emulator, accounts=["accounts/4"], revoked=True)
-    services.logins._providers.clear()  # and their access tokens
+    services.part(Logins)._providers.clear()  # and their access tokens
     await alice.get(f"{CONNECTIONS}/{numbers[0]}")
     assert assert_ok(await alice.get(CONNECTIONS))["connections"][0]["state"] == "reauth_required"
     clock.advance(days=6)

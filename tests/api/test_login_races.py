@@ -18,9 +18,8 @@ from profilesvc.provider.port import ProviderError
 from profilesvc.services.accounts import deletion
 from profilesvc.services.context import Services
 from profilesvc.services.logins import logins
-from profilesvc.services.provider_logins import provider_of
-from profilesvc.storage import provider_logins as table
-from profilesvc.storage import tables
+from profilesvc.services.provider_logins import Logins, provider_of
+from profilesvc.storage import provider_logins, tables
 from profilesvc.storage.accounts import deletions
 from support.api import ALICE, assert_ok
 from support.consent import CONNECTIONS, DANA, LINKS, add_dana, connected, consent, sent
@@ -59,7 +58,7 @@ async def tokens_asked(emulator: httpx.AsyncClient) -> int:
 async def errors_of(services: list[Services], number: int) -> list[str]:
     """The reasons with which ten calls of all processes at once are refused."""
     async with services[0].storage.read() as session:
-        row = await table.find(session, 1, number)
+        row = await provider_logins.find(session, 1, number)
     assert row is not None
     providers = [provider_of(each, row) for each in services]
     results = await asyncio.gather(
@@ -106,7 +105,7 @@ async def test_revocation_in_flight_ends_no_login_that_is_connected_meanwhile(
     await services.background.settle()
     assert assert_ok(await alice.get(CONNECTIONS)) == {"connections": []}
     number = await connected(browser, alice)
-    services.logins._providers.clear()  # and their access tokens
+    services.part(Logins)._providers.clear()  # and their access tokens
     assert assert_ok(await alice.get(f"{CONNECTIONS}/{number}"))["state"] == "active"
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
+from benchmarks import generate
+from benchmarks.generate import Amounts
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import SecretStr
 from quart import Quart
@@ -19,19 +21,16 @@ from profilesvc.bootstrap import Runtime, create_app
 from profilesvc.database.pool_usage import PoolUsage
 from profilesvc.domain.rates import Window
 from profilesvc.domain.time import MINUTE, SECOND, FrozenClock, month_start
-from profilesvc.fixtures import load_world
 from profilesvc.limits.counters import MemoryWindows
 from profilesvc.limits.limiter import Limiter
 from profilesvc.limits.settings import LimitSettings
-from profilesvc.operations import counts, generate, housekeeping
-from profilesvc.operations.generate import Amounts
+from profilesvc.operations import census
 from profilesvc.services import keys as key_service
-from profilesvc.services import rounds
 from profilesvc.services.context import Services
 from profilesvc.settings import MetricsSettings, Settings
 from profilesvc.storage.tables import keys as keys_table
 from profilesvc.storage.tables import post_usage
-from profilesvc.storage.upkeep import counts as stored_counts
+from profilesvc.storage.upkeep import census as stored_counts
 from support.api import BOB, Site, assert_error, assert_ok
 from support.citus import on_one_server
 from support.posts import PATH, PIER
@@ -92,7 +91,7 @@ async def test_counts_keys_and_the_states_of_their_sites(
     await key_service_deactivate(services, held)
     bob = await as_user(BOB)
     assert_ok(await bob.delete(f"/api/v1/developer/credentials/{gone.key['client_id']}"))
-    await counts.count(services)
+    await census.count(services)
     found = await scraped(http)
     assert {labels["state"]: value for labels, value in found["profilesvc_keys"]} == {
         "active": 3,
@@ -108,7 +107,7 @@ async def test_counts_keys_and_the_states_of_their_sites(
 async def test_reading_the_metrics_does_not_count_rows(
     http: httpx.AsyncClient, plugin: Site, services: Services
 ) -> None:
-    await counts.count(services)
+    await census.count(services)
     before = await scraped(http)
     for _ in range(3):
         assert_ok(await plugin.http.post("/api/v1/api-keys/heartbeat", json={}))
@@ -123,31 +122,15 @@ async def test_reading_the_metrics_does_not_count_rows(
 async def test_one_process_counts_and_not_too_often(
     http: httpx.AsyncClient, as_service: AsService, services: Services, clock: FrozenClock
 ) -> None:
-    """Housekeeping of each process starts a round every minute."""
+    """The job of each process runs every minute."""
     counted = []
     for seconds in (0, 5, 60):
         await as_service()
         clock.advance(seconds=seconds)
         for _ in range(3):
-            await counts.renew(services)
+            await census.renew(services)
         counted.append(count(await scraped(http), "profilesvc_keys", state="active"))
     assert counted == [1, 1, 3]
-
-
-async def test_housekeeping_counts_every_minute(
-    http: httpx.AsyncClient, services: Services, clock: FrozenClock
-) -> None:
-    pauses: list[float] = []
-
-    async def stopped(seconds: float) -> bool:
-        clock.advance(seconds=seconds)
-        pauses.append(seconds)
-        return len(pauses) == 3
-
-    await rounds.run(services, "housekeeping", stopped, counts.renew, housekeeping.COUNTS_PAUSES)
-    assert pauses == [60.0, 60.0, 60.0]
-    found = await scraped(http)
-    assert count(found, "profilesvc_counted_at_seconds") == (clock.now() - 60 * SECOND) / SECOND
 
 
 async def test_names_the_version(http: httpx.AsyncClient) -> None:
@@ -276,12 +259,11 @@ async def test_counts_of_many_keys_are_estimates_from_a_sample(
     services: Services, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of 2,000 keys, 8 of 10 sites are online, 1 idle, 1 offline, and every third key is revoked."""
-    demo = [user["email"] for user in load_world()["users"]]
-    await generate.load(services, demo, Amounts(keys=2_000, posts=0, history=0), seed=1)
+    await generate.load(services, Amounts(keys=2_000, posts=0, history=0), seed=1)
     async with services.storage.write() as session:
         of_third = update(keys_table).where(keys_table.c.id % 3 == 0)
         await session.execute(of_third.values(revoked_at=services.clock.now()))
-    await counts.count(services)
+    await census.count(services)
     exact = await counted(services)
     if not services.storage.is_sqlite:
         database = await request.getfixturevalue("postgres").connect("work")
@@ -289,14 +271,14 @@ async def test_counts_of_many_keys_are_estimates_from_a_sample(
         await database.close()
     monkeypatch.setattr(stored_counts, "SAMPLE_PAGES", 20)
     monkeypatch.setattr(stored_counts, "SAMPLE_KEYS", 500)
-    await counts.count(services)
+    await census.count(services)
     estimate = await counted(services)
     assert sum(exact["keys"].values()) == 2_000
     assert estimate != exact, "the control: the sample is smaller"
     for name, states in exact.items():
         for state, amount in states.items():
             assert abs(estimate[name][state] - amount) < 200, (name, state)
-    await counts.count(services)
+    await census.count(services)
     assert await counted(services) == estimate, "the same keys each time"
 
 

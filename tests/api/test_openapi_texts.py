@@ -70,7 +70,7 @@ def test_every_error_is_recorded(document: dict[str, Any]) -> None:
 
 @pytest.mark.slow
 def test_the_examples_are_what_the_service_returns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("profilesvc.services.sync.LEASE_WAIT_SECONDS", 0.1)  # the responses are the same after 10 s
+    monkeypatch.setattr("profilesvc.services.sync.LOCK_WAIT_SECONDS", 0.1)  # the responses are the same after 10 s
     monkeypatch.setattr("profilesvc.api.request.GRACE_SECONDS", 0.5)
     is_current = examples.RECORDED.read_text("utf-8") == examples.record()
     assert is_current, "api/openapi/examples.json is out of date: run `make openapi` and read the difference"

@@ -8,13 +8,13 @@ from typing import Any
 
 import httpx
 import pytest
+from benchmarks import generate
+from benchmarks.generate import Amounts
 from quart import Quart
 from sqlalchemy import delete, insert, literal, select, text, update
 
 from conftest import BASE_URL, ON_ONE_DATABASE, AsService, Change, Dial
 from profilesvc.domain.time import FrozenClock
-from profilesvc.operations import generate
-from profilesvc.operations.generate import Amounts
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage import tables, users
@@ -380,7 +380,7 @@ class TestPreflight:
         self, http: httpx.AsyncClient, services: Services
     ) -> None:
         owners = 10_000
-        await generate.load(services, [], Amounts(owners, 0, 0, sites_per_user=1), seed=1, sure=True)
+        await generate.load(services, Amounts(owners, 0, 0, sites_per_user=1), seed=1, sure=True)
         async with services.storage.write() as session:
             entries = key_domains.c.domain.like("site%")
             # An UPDATE of the domain is rejected on Citus, which distributes the table by it.

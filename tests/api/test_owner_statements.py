@@ -9,10 +9,11 @@ from quart import Quart
 from conftest import AsService
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.time import FrozenClock
-from profilesvc.operations import counts, housekeeping, operator, publishing
+from profilesvc.operations import census, housekeeping, operator, publishing
 from profilesvc.operations.feed import readings
 from profilesvc.operations.notify import sweep
 from profilesvc.services import keys
+from profilesvc.services.audit import PendingEvents
 from profilesvc.services.context import Caller, Services
 from support.api import assert_ok
 from support.citus import SHARDS, on_a_cluster, on_one_server, tasks
@@ -44,7 +45,7 @@ async def seen(
         await of_the_dashboard(services, owner, sites["page"])
         await first_login(services)
         await every_operation(Surface(http, record, alice, sites, emulator))
-        await services.pending_events.write(services)
+        await services.part(PendingEvents).write(services)
         await services.background.settle()
     assert len(statements) > 60
     return statements
@@ -80,8 +81,8 @@ async def test_only_background_work_and_the_operator_span_owners(
     assert_ok(await alice.post("/api/v1/alerts", json={}), 201)
     operators = operator.list_users, operator.list_businesses
     for work in (
-        housekeeping.run_round,
-        counts.count,
+        housekeeping.run_once,
+        census.count,
         sweep.run_once,
         readings.run_once,
         publishing.run_once,

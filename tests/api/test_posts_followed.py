@@ -107,7 +107,7 @@ class Halting:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._provider, name)
 
-    def of_owner(self, _owner_id: int) -> "Halting":
+    def for_owner(self, _owner_id: int) -> "Halting":
         return self
 
     async def posts(self, account: str, location: str) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from profilesvc.services.access import require_location
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.drafts import drafts, photos
 from profilesvc.services.logins import logins
+from profilesvc.services.provider_logins import Logins
 from profilesvc.storage import provider_logins
 from profilesvc.storage.tables import metadata
 from support.api import ALICE, BOB, assert_error, assert_ok
@@ -58,7 +59,7 @@ async def bobs(dial: Dial) -> AsyncIterator[Browser]:
 
 def secrets_of(services: Services) -> list[str]:
     """The refresh tokens in the memory of this process."""
-    return [str(slot[2]) for slot in services.logins._providers]
+    return [str(slot[2]) for slot in services.part(Logins)._providers]
 
 
 async def test_owner_connects_a_login_and_imports_chosen_locations(
@@ -141,7 +142,7 @@ async def test_import_leaves_what_was_read_meanwhile(
     await add_dana(emulator)
     number = await connected(browser, alice)
     await imported(alice, number, locations=[BAKERY])
-    find = logins._found
+    find = logins._offered
 
     async def find_slowly(*args: Any) -> Any:
         found = await find(*args)
@@ -150,7 +151,7 @@ async def test_import_leaves_what_was_read_meanwhile(
         assert assert_ok(await alice.get("/api/v1/external-business/locations/411"))["title"] == "Newer"
         return found
 
-    monkeypatch.setattr(logins, "_found", find_slowly)
+    monkeypatch.setattr(logins, "_offered", find_slowly)
     await imported(alice, number, locations=[BAKERY])
     listed = assert_ok(await alice.get("/api/v1/external-business/locations"))["locations"]
     assert [location["title"] for location in listed if location["name"] == BAKERY] == ["Newer"]
@@ -305,10 +306,10 @@ async def test_expired_refresh_token_ends_the_login_of_every_process(
     await imported(alice, number, locations=[BAKERY])
     clock.advance(seconds=5000)
     await emulator.post("/__emulator/clock", json={"advance_seconds": 0})
-    other, services.logins._providers = services.logins._providers, {}
+    other, services.part(Logins)._providers = services.part(Logins)._providers, {}
     details = assert_error(await alice.get(f"{CONNECTIONS}/{number}"), 502, "PROVIDER_API_ERROR")
     assert details["reason"] == "reauth_required"
-    services.logins._providers = other
+    services.part(Logins)._providers = other
     await forget_calls(emulator)
     assert_error(await alice.get("/api/v1/sync/comparison/411"), 502, "PROVIDER_API_ERROR")
     assert await calls(emulator) == []
@@ -534,7 +535,7 @@ async def test_no_plaintext_token_in_database_log_or_response(
     answers = [await alice.get(CONNECTIONS), await alice.get(f"{CONNECTIONS}/{number}")]
     stored = await everything(services) + await dumped(services)
     assert stored.count("dana@example.com") >= 2
-    [provider] = services.logins._providers.values()
+    [provider] = services.part(Logins)._providers.values()
     token: str = provider._transport._tokens._login.refresh_token  # type: ignore[attr-defined]
     access: str = provider._transport._tokens._token  # type: ignore[attr-defined]
     assert token.startswith("1//")

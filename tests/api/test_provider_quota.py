@@ -7,8 +7,8 @@ import pytest
 
 from conftest import AsUser
 from profilesvc.domain.time import FrozenClock
-from profilesvc.services import locations
 from profilesvc.services.context import Services
+from profilesvc.services.logins import importing
 from profilesvc.settings import ProviderSettings, Settings
 from support.api import ALICE, BOB, assert_error, assert_ok
 
@@ -102,7 +102,7 @@ async def test_import_of_more_locations_than_the_quota_waits(
     services: Services, clock: FrozenClock, emulator: httpx.AsyncClient
 ) -> None:
     started = clock.now()
-    names = await locations.import_account(replace(services, clock=Passing(clock)), ALICE, "accounts/1")
+    names = await importing.import_account(replace(services, clock=Passing(clock)), ALICE, "accounts/1")
     assert len(names) > LIMIT // 2  # the share of background work
     assert clock.now() - started >= 60_000
     calls = (await emulator.get("/__emulator/requests")).json()["requests"]

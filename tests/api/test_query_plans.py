@@ -6,23 +6,22 @@ from dataclasses import replace
 
 import httpx
 import pytest
+from benchmarks import bulk, generate
+from benchmarks.generate import Amounts
 from quart import Quart
 from sqlalchemy import select
 
 from conftest import START, AsService
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.time import DAY, FrozenClock
-from profilesvc.fixtures import load_world
-from profilesvc.operations import counts, generate, housekeeping, publishing
+from profilesvc.operations import census, housekeeping, publishing
 from profilesvc.operations.feed import feed, readings
-from profilesvc.operations.generate import Amounts
 from profilesvc.operations.notify import sweep
 from profilesvc.services import keys
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.feed import feed as receiving
 from profilesvc.storage import tables
 from profilesvc.storage.tables import insight as log_tables
-from profilesvc.storage.upkeep import bulk
 from support.api import assert_ok
 from support.citus import on_one_server
 from support.every_operation import beside_the_api, every_operation, of_the_dashboard
@@ -51,7 +50,6 @@ TRANSIENT = [
 @pytest.fixture
 async def scans(services: Services, request: pytest.FixtureRequest) -> AsyncIterator[Scans]:
     """Over some thousands of rows."""
-    demo = [user["email"] for user in load_world()["users"]]
     for table, columns, values in TRANSIENT:
         rows = ((f"row-{number}", *values) for number in range(1_000))
         await bulk.load(services.storage, table, columns.split(), rows)
@@ -65,7 +63,7 @@ async def scans(services: Services, request: pytest.FixtureRequest) -> AsyncIter
     await bulk.load(services.storage, tables.deliveries, columns.split(), due)
     events = ((1, 1_000_000 + number, START, "key.created", "{}") for number in range(1_000))
     await bulk.load(services.storage, tables.events, ["owner_id", "id", "created_at", "type", "data"], events)
-    await generate.load(services, demo, Amounts(keys=500, posts=3_000, history=3_000), seed=1)
+    await generate.load(services, Amounts(keys=500, posts=3_000, history=3_000), seed=1)
     async with services.storage.read() as session:
         some = (await session.execute(select(tables.keys.c.owner_id, tables.keys.c.id).limit(300))).all()
     families = ((f"family-{number}", *some[number % len(some)], 1, START, START + DAY, "{}") for number in range(1_000))
@@ -141,8 +139,8 @@ async def test_background_work_reads_no_whole_table(services: Services, as_servi
     with statements(services) as seen:
         await keys.deactivate(services, site.key["client_id"], "billing_issue")
         await keys.reactivate(services, site.key["client_id"])
-        await housekeeping.run_round(services)
-        await counts.count(services)
+        await housekeeping.run_once(services)
+        await census.count(services)
     assert len(seen) > 30
     assert await found(scans, seen) == {}
 

@@ -22,6 +22,7 @@ from profilesvc.provider.port import ProviderError
 from profilesvc.provider.remote import RemoteProvider
 from profilesvc.services import access
 from profilesvc.services.context import AllowedLocation, Caller, Services
+from profilesvc.services.jobs import run_once
 from profilesvc.services.notify import alerts
 from profilesvc.services.reviews import reviews
 from profilesvc.settings import ProviderSettings
@@ -29,6 +30,7 @@ from profilesvc.storage import tables
 from profilesvc.storage.notify import channels
 from support.api import CAROL, assert_ok
 from support.drive import calls, drift, fail, forget_calls, heal
+from support.jobs import job_named
 from support.posts import PATH as POSTS
 from support.posts import PIER
 
@@ -365,7 +367,7 @@ class TestTheSchedule:
     ) -> None:
         await subscribe(alice)
         clock.advance(hours=2)
-        await asyncio.gather(*(readings.run_once(services) for _ in range(4)))
+        await asyncio.gather(*(run_once(services, job_named("readings")) for _ in range(4)))
         paths = [call["path"] for call in await calls(emulator, "GET")]
         assert len(paths) == len(set(paths)) > 0
 
@@ -376,7 +378,7 @@ class _Down:
     def __init__(self) -> None:
         self.asked = 0
 
-    def of_owner(self, _owner_id: int) -> "_Down":
+    def for_owner(self, _owner_id: int) -> "_Down":
         return self
 
     async def reviews(self, *_: object, **__: object) -> JsonObject:

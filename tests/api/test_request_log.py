@@ -67,7 +67,7 @@ def with_settings(services: Services, **values: int) -> Services:
 
 class TestBounds:
     async def test_errors_and_successes_of_an_hour(self, plugin: Site, services: Services, clock: FrozenClock) -> None:
-        await services.request_log.write(services)
+        await services.part(RequestLog).write(services)
         limited, log, each = with_settings(services, errors_per_hour=30), RequestLog(), await finished(services, plugin)
         for hour in range(2):
             for number in range(500):
@@ -86,7 +86,7 @@ class TestBounds:
 
     @pytest.mark.parametrize(("interval", "logged"), [(0, 0), (1, 20), (50, 10), (499, 1)])
     async def test_a_share_of_the_successes(self, plugin: Site, services: Services, interval: int, logged: int) -> None:
-        await services.request_log.write(services)
+        await services.part(RequestLog).write(services)
         before = (await stored(services)).count("'POST'")
         sampled, log = with_settings(services, success_interval=interval, errors_per_hour=0), RequestLog()
         each = await finished(services, plugin)
@@ -107,18 +107,18 @@ class TestBounds:
         assert all(size <= 51 for size in held), held
 
     async def test_many_requests_are_counted_without_a_timer(self, plugin: Site, services: Services) -> None:
-        await services.request_log.write(services)
+        await services.part(RequestLog).write(services)
         for _ in range(request_log.MOST_FINISHED + 10):
             await plugin.http.get("/api/v1/businesses")
-        assert len(services.request_log.finished) <= request_log.MOST_FINISHED
-        await services.request_log.write(services)
+        assert len(services.part(RequestLog).finished) <= request_log.MOST_FINISHED
+        await services.part(RequestLog).write(services)
         async with services.storage.read() as session:
             counted = (await session.execute(select(log_tables.key_usage.c.client_errors))).scalar_one()
         assert counted == request_log.MOST_FINISHED + 10
 
     async def test_a_key_that_nothing_knows_is_dropped(self, plugin: Site, services: Services) -> None:
-        await services.request_log.write(services)
+        await services.part(RequestLog).write(services)
         before, each = await stored(services), await finished(services, plugin)
-        services.request_log.finished.append(each(401, "svcid_1_1_gone"))
-        await services.request_log.write(services)
+        services.part(RequestLog).finished.append(each(401, "svcid_1_1_gone"))
+        await services.part(RequestLog).write(services)
         assert await stored(services) == before

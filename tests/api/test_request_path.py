@@ -17,6 +17,7 @@ from conftest import ON_ONE_DATABASE
 from profilesvc.bootstrap import Runtime
 from profilesvc.domain.entropy import SystemEntropy
 from profilesvc.domain.time import FrozenClock
+from profilesvc.services.audit import PendingEvents
 from profilesvc.services.context import Services
 from support.api import Site, assert_ok
 from support.posts import PATH, PIER
@@ -85,7 +86,7 @@ def world(clock: FrozenClock) -> Runtime:
 async def test_creating_a_post_passes_few_files(app: Quart, services: Services, plugin: Site) -> None:
     for _ in range(2):  # the first request fills caches and compiles statements
         await services.background.drain()
-        await services.pending_events.write(services)
+        await services.part(PendingEvents).write(services)
         with walk(app) as files:
             assert_ok(await plugin.http.post(PATH, params=PIER, json={"summary": "Fresh bread"}), 201)
     assert next(iter(files)) == "api/guard.py"

@@ -199,7 +199,7 @@ class TestLifetime:
         app.extensions["profilesvc"] = replace(services, settings=shorter)
         await exchanged(http, plugin.tokens)
         clock.advance(days=3)
-        await housekeeping.run_round(services)
+        await housekeeping.run_once(services)
         assert_bad_refresh(await exchange(http, plugin.tokens["refresh_token"]))
 
     async def test_the_database_has_no_token_and_no_expired_rows(
@@ -211,7 +211,7 @@ class TestLifetime:
             stored = (await session.execute(select(family_table.c.successor))).scalar_one()
         assert successor["refresh_token"].split(".")[1] not in stored
         clock.advance(days=31)
-        await housekeeping.run_round(services)
+        await housekeeping.run_once(services)
         async with services.storage.read() as session:
             assert (await session.execute(select(func.count()).select_from(family_table))).scalar_one() == 0
             assert (await session.execute(select(func.count()).select_from(revoked_table))).scalar_one() == 1

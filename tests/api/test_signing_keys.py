@@ -26,7 +26,7 @@ from profilesvc.services.context import Services
 from profilesvc.services.provider_logins import purpose
 from profilesvc.services.tokens import user_token
 from profilesvc.settings import ProviderSettings, Settings, SettingsError, TokenSettings
-from profilesvc.storage import provider_logins, tables
+from profilesvc.storage import logins, tables
 from profilesvc.tokens import signing_keys
 from profilesvc.tokens.keys import RsaKey, generate_rsa, pem_of, rsa_key
 from profilesvc.tokens.signer import Signer
@@ -380,7 +380,7 @@ class TestStart:
             await begin.wait()
             async with open_services(own, Runtime(clock), provider=False) as services:
                 ring = services.signer.keyring
-                return [dates.kid for alg in ALGORITHMS for dates in ring.of(alg).dates]
+                return [dates.kid for alg in ALGORITHMS for dates in ring.keys_of(alg).dates]
 
         starting = [asyncio.create_task(start()) for _ in range(4)]
         begin.set()
@@ -453,7 +453,7 @@ class TestAtRest:
     ) -> None:
         async def stored(services: Services) -> str:
             async with services.storage.read() as session:
-                [row] = await provider_logins.of_all_owners(session)
+                [row] = await logins.all_logins(session)
             return row.refresh_token or ""
 
         use = purpose(1, "dana")
@@ -461,7 +461,7 @@ class TestAtRest:
             columns = {"state": "active", "scopes": "", "created_at": 1}
             async with services.storage.write() as session:
                 token = services.vault.encrypt("the refresh token", use)
-                await provider_logins.put(session, 1, "dana", refresh_token=token, **columns)
+                await logins.put(session, 1, "dana", refresh_token=token, **columns)
         for _ in range(2):
             async with open_services(self.under(settings, "correct horse"), Runtime(clock), provider=False) as services:
                 encrypted = await stored(services)

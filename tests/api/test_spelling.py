@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from profilesvc.client import reading
+from profilesvc.client import verdicts
 from profilesvc.contract.sync import SyncComparison
 from profilesvc.domain import meaning, profiles
 from profilesvc.domain.time import FrozenClock
@@ -120,7 +120,7 @@ def test_the_client_names_the_side_by_meaning() -> None:
     source, last = phone("+81 45-555-0199"), phone("+81 45-555-0170")
     compared = {"source": source, "provider": provider, "lastSync": last, "filtered": []}
     found = profiles.differences(source, provider, [])
-    readings = reading(SyncComparison.model_validate({**compared, "differences": found}))
+    readings = verdicts(SyncComparison.model_validate({**compared, "differences": found}))
     assert [one.verdict for one in readings] == ["changed_here"]
 
 

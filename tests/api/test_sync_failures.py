@@ -72,7 +72,7 @@ class TestOneAtATime:
     async def test_a_lease_that_is_not_released_is_a_conflict(
         self, alice: httpx.AsyncClient, services: Services, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(sync, "LEASE_WAIT_SECONDS", 0.1)
+        monkeypatch.setattr(sync, "LOCK_WAIT_SECONDS", 0.1)
         held = {"sync_lease": "another process", "sync_lease_until": clock.now() + 60_000}
         async with services.storage.write() as session:
             await session.execute(update(locations).where(locations.c.name == PIER).values(held))
@@ -106,7 +106,7 @@ class TestPatience:
         path: str,
         code: str,
     ) -> None:
-        monkeypatch.setattr(sync, "LEASE_WAIT_SECONDS", 0.1)
+        monkeypatch.setattr(sync, "LOCK_WAIT_SECONDS", 0.1)
         body = {"summary": "Once"} if method == "POST" else {"title": "Once"}
         keys = {"X-Idempotency-Key": "one"} if method == "POST" else {}
         await fail(emulator, "hold", method=method, times=1)

@@ -3,14 +3,14 @@
 from typing import Any
 
 import httpx
+from benchmarks import bulk
 
 from conftest import AsUser
-from profilesvc.services import locations as location_service
 from profilesvc.services.context import Services
+from profilesvc.services.logins import importing
 from profilesvc.storage import sync
 from profilesvc.storage.sync import SyncRow
 from profilesvc.storage.tables import syncs
-from profilesvc.storage.upkeep import bulk
 from support.api import CAROL, assert_error, assert_ok
 from support.drive import drift, fail
 from support.syncs import COMPARISON, HISTORY, PIER, SAMPLE, SYNC, history
@@ -129,6 +129,6 @@ class TestHistory:
         assert await history(alice, page=999_999_999, limit=100) == []
 
     async def test_separates_pulls_and_pushes(self, services: Services, alice: httpx.AsyncClient) -> None:
-        await location_service.import_account(services, "alice@example.com", "accounts/1")
+        await importing.import_account(services, "alice@example.com", "accounts/1")
         newest = (await history(alice))[0]
         assert (newest["status"], newest["direction"]) == ("success", "pull")

@@ -13,7 +13,9 @@ import pytest
 from sqlalchemy import text
 
 from conftest import AsService, AsUser
+from profilesvc.services.audit import PendingEvents
 from profilesvc.services.context import Services
+from profilesvc.services.insight.request_log import RequestLog
 from support.api import BOB, Site, assert_error, assert_ok
 from support.drive import calls, forget_calls
 
@@ -193,8 +195,8 @@ async def test_another_tenants_rows_are_not_even_locked(as_user: AsUser, victim:
             return [*map(tuple, await session.execute(rows)), *map(tuple, await session.execute(places))]
 
     bob = await as_user(BOB)
-    await services.pending_events.write(services)  # the victim's own grant, which refers to the key
-    await services.request_log.write(services)
+    await services.part(PendingEvents).write(services)  # the victim's own grant, which refers to the key
+    await services.part(RequestLog).write(services)
     before = await versions()
     for method, path, body in ON_KEYS:
         assert_error(await bob.request(method, path.format(victim.key["client_id"]), json=body), 404, "NOT_FOUND")

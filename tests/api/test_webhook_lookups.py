@@ -164,7 +164,7 @@ async def test_a_test_has_the_same_body_at_each_attempt_and_on_its_page(
     entry = DeliveryEntry.model_validate(
         assert_ok(await alice.get(f"{WEBHOOKS}/{number}/deliveries"))["deliveries"][-1]
     )
-    shown = await requests.of_delivery(allowed, caller, number, entry)
+    shown = await requests.sent_request(allowed, caller, number, entry)
     assert shown is not None
     assert {orjson.dumps(orjson.loads(shown.body))} == bodies[shown.headers["webhook-id"]]
     assert entry.id == made[0]["id"]

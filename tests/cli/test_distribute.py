@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from profilesvc.database import engine
-from profilesvc.database.nodes import Node, of_nodes
+from profilesvc.database.nodes import Node, first_problem
 from profilesvc.domain.time import SystemClock, month_start
 from profilesvc.storage.tables import distribution, metadata, partitions
 from support.citus import CITUS, on_a_cluster
@@ -55,8 +55,8 @@ FINE = Node("a:1", True, "14.0-1", True, "")
     ],
 )
 def test_a_problem_with_a_node_is_named(node: Node, problem: str) -> None:
-    assert of_nodes([FINE, FINE]) is None
-    assert problem in (of_nodes([FINE, node]) or "")
+    assert first_problem([FINE, FINE]) is None
+    assert problem in (first_problem([FINE, node]) or "")
 
 
 def test_every_table_has_a_step() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from profilesvc.cli.doctor.checks import Check
+from profilesvc.cli.doctor.check import Check
 from profilesvc.cli.doctor.consent import consent
 from profilesvc.domain.time import FrozenClock
 from profilesvc.settings import ProviderSettings, Settings

@@ -9,7 +9,7 @@ from profilesvc.cli import opening
 from profilesvc.provider.port import Granted, ProviderError
 from profilesvc.services.context import Services
 from profilesvc.services.logins import consent as provider_consent
-from profilesvc.services.logins.consent import Attempt
+from profilesvc.services.logins.consent import PendingConsent
 from profilesvc.storage import locations
 from support.command_line import Run, printed, refused
 from support.redis_server import RedisServer
@@ -19,7 +19,7 @@ async def add(services: Services) -> None:
     """Connect a login whose refresh token the emulator accepts, and one that it has ended."""
     for subject, token in (("s1", "any"), ("s2", "1//ended")):
         granted = Granted(subject, f"{subject}@example.com", "openid", has_access=True, refresh_token=token)
-        await provider_consent.store(services, Attempt(1, subject, 0, in_browser=False, link=""), granted)
+        await provider_consent.store(services, PendingConsent(1, subject, 0, in_browser=False, link=""), granted)
 
 
 def test_operator_lists_checks_and_disconnects_logins(run: Run) -> None:
@@ -55,7 +55,7 @@ def test_operator_sees_the_quota(run: Run, monkeypatch: pytest.MonkeyPatch, redi
     async def spend(services: Services) -> None:
         for number in range(11):
             with suppress(ProviderError):
-                await services.provider.of_owner(number % 3).reviews("accounts/1", "locations/111")
+                await services.provider.for_owner(number % 3).reviews("accounts/1", "locations/111")
 
     opening.run(spend, provider=True)
     shown = {row["api"]: row for row in printed(run("provider", "quota", "--json"))}

@@ -395,6 +395,11 @@ def test_generated_rows_stay_out_of_a_database_with_users_of_its_own(run: Run) -
     assert printed(run(*few, "--yes"))["posts"] == 5
 
 
+def test_generated_data_needs_a_checkout(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("profilesvc.cli.db.CHECKOUT", tmp_path)
+    assert "`db generate` needs a checkout of the source" in refused(run("db", "generate"))
+
+
 def test_several_workers_are_rejected_on_sqlite(run: Run) -> None:
     assert "several workers need PostgreSQL" in refused(run("serve", "--workers", "2", "--port", "0"))
 

@@ -95,7 +95,7 @@ async def test_an_interrupted_attempt_creates_no_second_post(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(stored, "sent", interrupted)
+        patch.setattr(stored, "end", interrupted)
         with pytest.raises(KeyboardInterrupt):
             await pass_time(services, clock, hours=2)
     page = await alice_there.open(f"{SITE}/posts")

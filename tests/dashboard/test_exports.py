@@ -14,6 +14,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.services import audit
 from profilesvc.services.accounts import export as account_export
 from profilesvc.services.accounts import exporting
+from profilesvc.services.accounts.exporting import Exports
 from profilesvc.services.context import Services
 from support.api import ALICE, BOB, CAROL
 from support.dashboard_browser import Browser, SignIn
@@ -32,7 +33,7 @@ async def test_a_second_file_of_a_user_is_refused_until_the_first_has_ended(
     refused = next(answer for answer in answers if answer.status_code == 429)
     assert "Another file of your account is being made." in refused.text
     assert int(refused.headers["retry-after"]) >= 1
-    assert set(services.exports.users) == set()
+    assert set(services.part(Exports).users) == set()
     assert (await alice_there.http.get(f"/dashboard/{name}")).status_code == 200
 
 
@@ -72,7 +73,7 @@ async def test_a_file_that_fails_ends_without_a_stack_trace(
         "a response ended early: SERVICE_UNAVAILABLE"
     ]
     assert not any(record.exc_info for record in caplog.records)
-    assert set(services.exports.users) == set()
+    assert set(services.part(Exports).users) == set()
 
 
 @ON_ONE_DATABASE
@@ -95,11 +96,11 @@ async def test_a_file_is_not_made_any_further_for_a_client_that_has_left(
     async with reading(reader):
         before = len(made)
         assert before < 10  # the thread waits for the reader
-        assert set(services.exports.users) == {1}
+        assert set(services.part(Exports).users) == {1}
         reader.has_left = True
     await until(lambda: ended == [True])
     assert len(made) < before + 10
-    assert set(services.exports.users) == set()
+    assert set(services.part(Exports).users) == set()
 
 
 @ON_ONE_DATABASE
@@ -130,4 +131,4 @@ async def test_slow_readers_do_not_keep_the_threads_from_others(
         reader.goes_on.set()
         await until(reader.task.done)
     assert sum(reader.sizes) < 100_000  # what the thread had made for it before
-    assert set(services.exports.users) == set()
+    assert set(services.part(Exports).users) == set()

@@ -49,7 +49,7 @@ async def test_a_photo_is_stored_served_and_forgotten(
     assert "default-src 'none'" in served.headers["content-security-policy"]
     assert (await visitor.http.get(url.path.replace("photos/1-", "photos/2-"))).status_code == 404
     clock.advance(days=31)
-    await housekeeping.run_round(services)
+    await housekeeping.run_once(services)
     assert (await visitor.http.get(url.path)).status_code == 404
 
 
@@ -73,10 +73,11 @@ async def test_a_form_that_is_sent_twice_stores_its_photo_once(
 async def test_a_repeated_upload_does_not_shorten_the_time_of_a_draft(services: Services, clock: FrozenClock) -> None:
     alice = await operator.act_for(services, ALICE)
     url = await service.store(services, alice, png(), "once")
-    await service.hold(services, alice.owner_id, f'{{"media": [{{"sourceUrl": "{url}"}}]}}')
+    async with services.storage.write() as session:
+        await service.hold(services, session, alice.owner_id, f'{{"media": [{{"sourceUrl": "{url}"}}]}}')
     assert await service.store(services, alice, png(), "once") == url
     clock.advance(days=31)
-    await housekeeping.run_round(services)
+    await housekeeping.run_once(services)
     assert (await service.read(services, url.rpartition("/")[2])).content == png()
 
 
@@ -131,7 +132,7 @@ async def test_the_photo_of_a_draft_is_kept_as_long_as_the_draft(
     await alice_there.open(f"{SITE}/posts")
     await alice_there.send("/posts", summary="Second", photo=photo, intent="draft")
     clock.advance(days=45)
-    await housekeeping.run_round(services)
+    await housekeeping.run_once(services)
     await alice_there.sign_in("alice@example.com")
     assert (await alice_there.http.get(httpx.URL(photo).path)).status_code == 200
     await alice_there.open(f"{SITE}/posts")
@@ -177,10 +178,10 @@ async def test_the_photo_of_a_sent_draft_is_kept_for_30_days(
     await alice_there.open(next(link for link in alice_there.page.links if "draft=" in link))
     await alice_there.send("/posts", intent="post")
     clock.advance(days=29)
-    await housekeeping.run_round(services)
+    await housekeeping.run_once(services)
     assert await stored(services) == 1
     clock.advance(days=2)
-    await housekeeping.run_round(services)
+    await housekeeping.run_once(services)
     assert await stored(services) == 0
 
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from profilesvc.operations import counts
+from profilesvc.operations import census
 from profilesvc.services.context import Services
 from support.api import Site, assert_ok
 from support.kubernetes import RULES
@@ -25,7 +25,7 @@ PROMTOOL = shutil.which("promtool") or shutil.which("promtool", path=str(ROOT / 
 needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed; `make promtool` does it")
 SELECTOR = re.compile(r"\b(profilesvc_\w+|up)\b(?:\{([^}]*)\})?")
 BY = re.compile(r"\bby \(([^)]*)\)")
-OF_PROMETHEUS = {"job", "instance", "le"}  # labels that the scrape adds
+OF_PROMETHEUS = {"job", "exported_job", "instance", "le"}  # labels that the scrape adds or renames
 
 
 def rules() -> dict[str, str]:
@@ -100,7 +100,9 @@ async def test_the_rules_and_the_dashboard_use_metrics_that_exist(
     services.metrics.limit_reached("in-flight")
     services.metrics.quota_event("posts", "refused")
     services.metrics.delivery("webhook", "delivered")
-    await counts.count(services)
+    services.metrics.job_started("sweep", "one process", 60, services.clock.now())
+    services.metrics.job_ended("sweep", "ok", 0.1, services.clock.now())
+    await census.count(services)
     exposed: dict[str, set[str]] = {"up": set()}
     for family in text_string_to_metric_families((await http.get("/metrics")).text):
         for sample in family.samples:

@@ -10,7 +10,7 @@ from profilesvc.client.retries import Retries
 from profilesvc.contract.errors import CATALOGUE, ErrorKind, Forbidden
 from profilesvc.domain.time import DAY
 from profilesvc.services import idempotency
-from profilesvc.services.sync import LEASE_WAIT_SECONDS
+from profilesvc.services.sync import LOCK_WAIT_SECONDS
 from support.page_blocks import proven_by
 from support.page_tables import WITHOUT_RECIPE, retry_of
 from support.repository import DOCS, ROOT, sections
@@ -60,10 +60,10 @@ async def test_a_failure_has_the_form_of_the_page(alice: httpx.AsyncClient) -> N
 
 
 def test_the_numbers_of_the_pages_are_those_of_the_code() -> None:
-    assert idempotency.KEPT == DAY
+    assert idempotency.RETENTION == DAY
     policy = Retries()
     assert (policy.attempts, policy.budget, policy.first, policy.longest) == (4, 20, 0.25, 5)
-    assert LEASE_WAIT_SECONDS == 10
+    assert LOCK_WAIT_SECONDS == 10
     errors = (DOCS / "errors.md").read_text("utf-8")
     for number in ("at most 0.25 s", "up to 5 s", "at\nmost 4 attempts", "waits up to 10 seconds"):
         assert number in errors

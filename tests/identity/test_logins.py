@@ -66,7 +66,7 @@ class TestOnce:
         later = NOW + 3 * 3600
         assert_ok(await exchanged(http, signed(claims(iat=later, exp=later + 300))))
         assert len(await rows(services, exchanges)) == 2
-        await housekeeping.run_round(services)
+        await housekeeping.run_once(services)
         assert len(await rows(services, exchanges)) == 1
 
     @pytest.mark.in_process("reads the log")

@@ -13,7 +13,7 @@ import nbformat
 import pytest
 
 from profilesvc.lab import Lab, LabClosed, open_lab
-from profilesvc.lab.notebooks import kernel_for
+from profilesvc.lab.kernels import kernel_for
 
 
 @pytest.fixture(autouse=True)

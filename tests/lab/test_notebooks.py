@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from profilesvc.lab import open_lab
-from profilesvc.lab.notebooks import kernel_for, main, read
+from profilesvc.lab.kernels import kernel_for, read
+from profilesvc.lab.notebooks import main
 
 pytestmark = pytest.mark.thorough
 

@@ -56,7 +56,7 @@ def test_every_operation_of_the_port_is_in_the_matrix() -> None:
     assert set(OPERATIONS) == {name for name in vars(RemoteProvider) if not name.startswith("_")} - {
         "aclose",
         "load",
-        "of_owner",
+        "for_owner",
         "quota",
         "signed_in",
     }

@@ -192,5 +192,5 @@ async def test_request_is_the_one_of_the_providers_client(clock: FrozenClock, op
 
 
 def test_every_operation_of_the_port_is_compared() -> None:
-    others = {"aclose", "load", "of_owner", "quota", "signed_in"}
+    others = {"aclose", "load", "for_owner", "quota", "signed_in"}
     assert set(CASES) == {name for name in vars(RemoteProvider) if not name.startswith("_")} - others

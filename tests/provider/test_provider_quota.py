@@ -65,9 +65,9 @@ async def test_429_of_the_project_is_reported(emulator: Rig) -> None:
 async def test_request_over_the_quota_does_not_reach_the_provider(emulator: Rig) -> None:
     provider = emulator.adapter(requests_per_minute=2)
     await provider.location(PIER)
-    await provider.of_owner(7).location(PIER)
+    await provider.for_owner(7).location(PIER)
     sent = await emulator.calls(PIER)
-    error = await refused_by(provider.of_owner(8).location(PIER))
+    error = await refused_by(provider.for_owner(8).location(PIER))
     assert (error.reason, error.retryable, error.reached, error.retry_after) == ("quota", True, False, 60)
     assert await emulator.calls(PIER) == sent
     await provider.accounts()  # each API has its own

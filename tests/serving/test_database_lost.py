@@ -21,8 +21,10 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import housekeeping, readiness
 from profilesvc.services import audit
+from profilesvc.services.audit import PendingEvents
 from profilesvc.services.context import Services
-from profilesvc.services.insight import request_log
+from profilesvc.services.insight.request_log import RequestLog
+from profilesvc.services.jobs import run_once
 from profilesvc.settings import Settings
 from profilesvc.storage import keys
 from profilesvc.storage.heartbeats import Beat
@@ -31,6 +33,7 @@ from profilesvc.storage.tables import users
 from profilesvc.storage.users import list_users
 from support.api import Site, assert_error, assert_ok
 from support.database_login import PASSWORD, ROLE, Login, login, restart, standby, switch_over
+from support.jobs import job_named
 from support.tokens import PATH as TOKEN
 from support.tokens import grant
 
@@ -261,15 +264,15 @@ async def test_after_a_restart_of_the_server_the_first_request_of_each_kind_succ
     await restarted()
     await services.beats.add(Beat(key.owner_id, key.id, services.clock.now()))
     await restarted()
-    services.pending_events.token_issued(services, key, [])
-    await services.pending_events.write(services)
+    services.part(PendingEvents).token_issued(services, key, [])
+    await services.part(PendingEvents).write(services)
     await restarted()
     assert (await http.get("/readyz")).status_code == 200
     await restarted()
-    await housekeeping.run_round(services)
+    await housekeeping.run_once(services)
     await restarted()
     assert all(response.is_success for response in await send_writes(alice, plugin))
-    trail = await audit.of_user(services, None, AuditQuery())
+    trail = await audit.user_trail(services, None, AuditQuery())
     assert any(event.event == "token.issued" and event.actor == "operator" for event in trail.events)
 
 
@@ -283,12 +286,12 @@ async def test_requests_of_keys_are_written_when_the_database_is_back(
     right = "INSERT ON key_usage"
     await asyncio.to_thread(role.postgres.run, f"REVOKE {right} FROM {ROLE}", role.database)
     for _ in range(2):
-        await request_log.write_round(services)  # reports nothing: the outage is in the log once
+        await run_once(services, job_named("request_log"))  # the outage is in the log once
         with pytest.raises(ServiceError):
-            await services.request_log.write(services)
+            await services.part(RequestLog).write(services)
     await asyncio.to_thread(role.postgres.run, f"GRANT {right} TO {ROLE}", role.database)
     later.seconds += 60
-    await request_log.write_round(services)
+    await run_once(services, job_named("request_log"))
     assert assert_ok(await alice.get(path))["usage"][0]["requests"] == before + 3
 
 

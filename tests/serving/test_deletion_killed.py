@@ -9,10 +9,11 @@ import sys
 import time
 from pathlib import Path
 
+from benchmarks import generate
+from benchmarks.generate import Amounts
+
 from profilesvc.bootstrap import Runtime, open_services
 from profilesvc.domain.time import ShiftedClock
-from profilesvc.operations import generate
-from profilesvc.operations.generate import Amounts
 from profilesvc.services.accounts import deletion
 from profilesvc.settings import Settings
 from profilesvc.storage.accounts import deletions
@@ -23,19 +24,19 @@ SITES = 2_000
 
 async def _generated(settings: Settings) -> None:
     async with open_services(settings, Runtime(), provider=False) as services:
-        await generate.load(services, [], Amounts(SITES, 20_000, 20_000, sites_per_user=SITES), seed=1)
+        await generate.load(services, Amounts(SITES, 20_000, 20_000, sites_per_user=SITES), seed=1)
 
 
 async def _left(settings: Settings) -> tuple[int, int, bool]:
     """The rows that the killed command left, those after two rounds, and whether the deletion is finished."""
     async with open_services(settings, Runtime(clock := ShiftedClock()), provider=False) as services:
         async with services.storage.read() as session:
-            before = sum((await deletions.counts(session, 1)).values())
+            before = sum((await deletions.rows_by_table(session, 1)).values())
         clock.advance(days=2)  # the last message waits for a day at most
         for _ in range(2):
             await deletion.run_once(services)
         async with services.storage.read() as session:
-            after, done = sum((await deletions.counts(session, 1)).values()), await deletions.find(session, 1)
+            after, done = sum((await deletions.rows_by_table(session, 1)).values()), await deletions.find(session, 1)
         return before, after, done is not None and done.finished_at is not None
 
 

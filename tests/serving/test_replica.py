@@ -23,7 +23,7 @@ from profilesvc.database import replica
 from profilesvc.database.postgres import parsed_url, standby_url
 from profilesvc.database.replica import Replica
 from profilesvc.database.statements import FastReader, Parameters, Readers, Row
-from profilesvc.operations import counts
+from profilesvc.operations import census
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
 from support.api import Site, assert_ok
@@ -122,10 +122,10 @@ async def test_a_list_may_be_old_and_a_revocation_is_not(
         return not await is_on(alice)
 
     async def is_counted() -> bool:
-        return b"profilesvc_keys" in await counts.exposition(services)
+        return b"profilesvc_keys" in await census.exposition(services)
 
     await until(is_off)
-    await counts.count(services)
+    await census.count(services)
     await until(is_counted)
 
 

@@ -7,9 +7,9 @@ import pytest
 from profilesvc.database.engine import Storage
 from profilesvc.settings import Settings
 from profilesvc.storage import idempotency
-from profilesvc.storage.idempotency import ANY_FINGERPRINT, Attempt
+from profilesvc.storage.idempotency import ANY_FINGERPRINT, StoredClaim
 
-FIRST = Attempt("print", 1, 60, 10, None, None)
+FIRST = StoredClaim("print", 1, 60, 10, None, None)
 
 
 @pytest.fixture
@@ -24,12 +24,12 @@ async def insert(storage: Storage, scope: str = "s", now: int = 10) -> bool:
         return await idempotency.insert_first(session, 1, "locations/111", scope, "print", now, now + 50)
 
 
-async def find(storage: Storage, scope: str = "s") -> Attempt | None:
+async def find(storage: Storage, scope: str = "s") -> StoredClaim | None:
     async with storage.read() as session:
         return await idempotency.find(session, 1, scope)
 
 
-SECOND = Attempt("other", 2, 120, 10, None, None)
+SECOND = StoredClaim("other", 2, 120, 10, None, None)
 
 
 async def take_over(storage: Storage) -> bool:
@@ -42,10 +42,10 @@ async def finish(storage: Storage, fence: int, scope: str = "s") -> bool:
         return await idempotency.finish(session, 1, scope, fence, 200, "{}")
 
 
-async def end_lease(storage: Storage, fence: int, can_be_corrected: bool | None = None) -> None:
+async def end_claim(storage: Storage, fence: int, can_be_corrected: bool | None = None) -> None:
     async with storage.write() as session:
         given = {} if can_be_corrected is None else {"can_be_corrected": can_be_corrected}
-        await idempotency.end_lease(session, 1, "s", fence, 20, **given)
+        await idempotency.end_claim(session, 1, "s", fence, 20, **given)
 
 
 async def remove(storage: Storage, fence: int) -> None:
@@ -82,7 +82,7 @@ async def test_the_first_response_stays(storage: Storage) -> None:
     answered = FIRST._replace(status=200, answer="{}")
     assert await find(storage) == answered
     assert await finish(storage, 1) is False
-    await end_lease(storage, 1, can_be_corrected=True)
+    await end_claim(storage, 1, can_be_corrected=True)
     await remove(storage, 1)
     assert await find(storage) == answered
     assert await find(storage, "t") == FIRST
@@ -91,11 +91,11 @@ async def test_the_first_response_stays(storage: Storage) -> None:
 async def test_an_attempt_stays_after_its_lease(storage: Storage) -> None:
     await insert(storage)
     await insert(storage, "t")
-    await end_lease(storage, 2)
+    await end_claim(storage, 2)
     assert await find(storage) == FIRST
-    await end_lease(storage, 1)
+    await end_claim(storage, 1)
     assert await find(storage) == FIRST._replace(lease_until=20)
-    await end_lease(storage, 1, can_be_corrected=True)
+    await end_claim(storage, 1, can_be_corrected=True)
     assert await find(storage) == FIRST._replace(lease_until=20, fingerprint=ANY_FINGERPRINT)
     assert await find(storage, "t") == FIRST
 

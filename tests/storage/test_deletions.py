@@ -21,14 +21,14 @@ from support.statement_counts import sent_by
 
 ZOE = "zoe@example.com"
 NOT_FILLED = frozenset({"deletions", "emails"})  # a new user has an address
-RULES = deletions.DELETED | set(deletions.DELETED_WITH) | deletions.DELETED_AT_ONCE | set(deletions.KEPT)
+RULES = deletions.DELETED | set(deletions.DELETED_WITH) | deletions.DELETED_AT_ONCE | set(deletions.RETAINED)
 
 
 def test_every_table_of_an_owner_has_a_rule() -> None:
     for table in of_owners():
         assert table.name in RULES, (
             f"The table {table.name} has an owner_id and no rule in storage/accounts/deletions.py. Add it to "
-            "DELETED, or, if its rows must stay when an account is deleted, to KEPT with the reason."
+            "DELETED, or, if its rows must stay when an account is deleted, to RETAINED with the reason."
         )
     assert {table.name for table in of_owners()} >= RULES, "a rule is of no table"
 
@@ -83,7 +83,7 @@ async def test_only_what_is_named_stays_and_other_owners_keep_all(
     assert set(before) == {table.name for table in of_owners()} - {"deletions"}, "a table was not filled"
     await deletion.request(services, zoe)
     await finished(services, clock)
-    assert set(await rows_of(services, zoe)) == set(deletions.KEPT)
+    assert set(await rows_of(services, zoe)) == set(deletions.RETAINED)
     assert await rows_of(services, other) == expected
     async with services.storage.read() as session:
         done = await deletions.find(session, zoe)
@@ -137,7 +137,7 @@ async def test_a_large_account_is_deleted_in_pieces(
         await session.execute(insert(tables.locations), located)
     await deletion.request(services, zoe)
     await finished(services, clock)
-    assert set(await rows_of(services, zoe)) == set(deletions.KEPT)
+    assert set(await rows_of(services, zoe)) == set(deletions.RETAINED)
     async with services.storage.read() as session:
         query = select(tables.audit.c.actor, tables.audit.c.ip_prefix).where(tables.audit.c.event == "user.login")
         own = (await session.execute(query.where(tables.audit.c.owner_id == zoe))).all()
@@ -170,7 +170,7 @@ async def test_a_deletion_that_was_interrupted_goes_on(
             sizes.append(sum(len(rows) for rows in (await rows_of(services, zoe)).values()))
     assert sizes == sorted(sizes, reverse=True)
     assert len(set(sizes)) > 5
-    assert set(await rows_of(services, zoe)) == set(deletions.KEPT)
+    assert set(await rows_of(services, zoe)) == set(deletions.RETAINED)
 
 
 @pytest.mark.parametrize("database", ["sqlite"])

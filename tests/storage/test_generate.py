@@ -1,6 +1,8 @@
 """Generated data is such as the service itself would have written it, and as much as was asked for."""
 
 import pytest
+from benchmarks import generate
+from benchmarks.generate import Amounts
 from quart import Quart
 from sqlalchemy import func, insert, select
 
@@ -9,13 +11,11 @@ from profilesvc.contract.errors import CONFLICT
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.heartbeats import online_share
 from profilesvc.domain.permissions import ALL
-from profilesvc.emulator.embedded import add_to_embedded
 from profilesvc.fixtures import load_world
-from profilesvc.operations import generate
-from profilesvc.operations.generate import DOMAIN, Amounts, AtProvider
+from profilesvc.operations.demo_data import GENERATED
 from profilesvc.services import access, tokens
 from profilesvc.services.context import Caller, Services
-from profilesvc.services.feed import checking
+from profilesvc.services.feed import profiles
 from profilesvc.services.insight import overview
 from profilesvc.storage.tables import metadata, secrets, users
 from support.api import ALICE, assert_ok
@@ -35,7 +35,7 @@ async def counts(services: Services) -> dict[str, int]:
 async def test_adds_the_requested_rows_to_existing_ones_repeatedly(services: Services) -> None:
     before = await counts(services)
     for round_number in (1, 2):
-        loaded = await generate.load(services, DEMO, AMOUNTS, seed=1)
+        loaded = await generate.load(services, AMOUNTS, seed=1)
         assert loaded == {
             "users": 3,
             "emails": 3,
@@ -52,9 +52,9 @@ async def test_adds_the_requested_rows_to_existing_ones_repeatedly(services: Ser
 
 
 async def test_generated_data_is_served(app: Quart, services: Services, as_user: AsUser) -> None:
-    await generate.load(services, DEMO, AMOUNTS, seed=1)
+    await generate.load(services, AMOUNTS, seed=1)
     async with services.storage.read() as session:
-        generated = select(users.c.email).where(users.c.email.like(f"%@{DOMAIN}")).order_by(users.c.id)
+        generated = select(users.c.email).where(users.c.email.like(f"%@{GENERATED}")).order_by(users.c.id)
         email = (await session.execute(generated)).scalars().all()[0]
     owner = await as_user(email)
     keys = assert_ok(await owner.get("/api/v1/developer/credentials"))["credentials"]
@@ -77,10 +77,10 @@ async def test_generated_data_is_served(app: Quart, services: Services, as_user:
 
 
 async def test_an_owner_has_as_many_sites_as_requested(services: Services) -> None:
-    loaded = await generate.load(services, DEMO, Amounts(keys=450, posts=0, history=0, sites_per_user=300), seed=1)
+    loaded = await generate.load(services, Amounts(keys=450, posts=0, history=0, sites_per_user=300), seed=1)
     assert (loaded["users"], loaded["locations"]) == (2, 450)
     async with services.storage.read() as session:
-        email = select(users).where(users.c.email.like(f"%@{DOMAIN}")).order_by(users.c.id)
+        email = select(users).where(users.c.email.like(f"%@{GENERATED}")).order_by(users.c.id)
         owner = (await session.execute(email)).first()
     assert owner is not None
     caller = Caller(owner.id, services.plans["agency"], frozenset(ALL))
@@ -92,17 +92,14 @@ async def test_an_owner_has_as_many_sites_as_requested(services: Services) -> No
 
 
 async def test_generated_sites_sync_and_post_at_the_emulator(app: Quart, services: Services, as_user: AsUser) -> None:
-    async def at_emulator(world: AtProvider) -> None:
-        await add_to_embedded(services.settings, services.clock, load_world(), *world)
-
-    await generate.load(services, DEMO, Amounts(102, 5, 0, sites_per_user=102), seed=1, provider=at_emulator)
+    await generate.load(services, Amounts(102, 5, 0, sites_per_user=102), seed=1, emulated=True)
     async with services.storage.read() as session:
-        owner = (await session.execute(select(users).where(users.c.email.like(f"%@{DOMAIN}")))).one()
+        owner = (await session.execute(select(users).where(users.c.email.like(f"%@{GENERATED}")))).one()
     caller = Caller(owner.id, services.plans["agency"], frozenset(ALL))
     drifted = [site for site in await overview.sites(services, caller) if site.drift]
     for site in drifted:  # the provider has the same differences as the rows
         place = await access.require_location(services, caller, f"locations/{site.id}")
-        await checking.profile(services, place)
+        await profiles.refresh(services, place)
     again = [site for site in await overview.sites(services, caller) if site.drift]
     assert [(site.id, site.drift) for site in again] == [(site.id, site.drift) for site in drifted] != []
     user = await as_user(owner.email)
@@ -121,10 +118,10 @@ async def test_rejects_a_database_with_other_users(services: Services) -> None:
         await session.execute(insert(users).values(email="zoe@example.org", name="Zoe", plan="pro", created_at=0))
     before = await counts(services)
     with pytest.raises(ServiceError) as refused:
-        await generate.load(services, DEMO, AMOUNTS, seed=1)
+        await generate.load(services, AMOUNTS, seed=1)
     assert refused.value.kind is CONFLICT
     assert await counts(services) == before
-    await generate.load(services, DEMO, AMOUNTS, seed=1, sure=True)
+    await generate.load(services, AMOUNTS, seed=1, sure=True)
 
 
 async def test_another_seed_makes_other_secrets(services: Services) -> None:
@@ -134,5 +131,5 @@ async def test_another_seed_makes_other_secrets(services: Services) -> None:
 
     few = Amounts(keys=2, posts=0, history=0)
     for seed in (1, 2):
-        await generate.load(services, DEMO, few, seed)
+        await generate.load(services, few, seed)
     assert len(set(await digests())) == 4

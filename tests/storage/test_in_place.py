@@ -2,11 +2,10 @@
 
 import asyncpg
 import pytest
+from benchmarks import generate
+from benchmarks.generate import Amounts
 
 from profilesvc.domain.time import HOUR, MINUTE
-from profilesvc.fixtures import load_world
-from profilesvc.operations import generate
-from profilesvc.operations.generate import Amounts
 from profilesvc.services.context import Services
 from profilesvc.storage import heartbeats
 from profilesvc.storage.heartbeats import Beat
@@ -37,8 +36,7 @@ async def updates(database: asyncpg.Connection) -> dict[str, tuple[int, int]]:
 @on_one_server
 @pytest.mark.parametrize("database", [pytest.param("postgres", marks=pytest.mark.postgres)])
 async def test_heartbeats_are_updates_in_place(services: Services, request: pytest.FixtureRequest) -> None:
-    demo = [user["email"] for user in load_world()["users"]]
-    await generate.load(services, demo, Amounts(keys=1_000, posts=0, history=0), seed=1)
+    await generate.load(services, Amounts(keys=1_000, posts=0, history=0), seed=1)
     name, now = services.storage.engine.url.database, services.clock.now()
     database = await asyncpg.connect(user="postgres", database=name, host=request.getfixturevalue("postgres").host)
     try:

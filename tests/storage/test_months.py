@@ -20,6 +20,7 @@ from profilesvc.database.engine import create_engine
 from profilesvc.domain.time import DAY, HOUR, month_start, parse_iso
 from profilesvc.operations import housekeeping
 from profilesvc.services import audit
+from profilesvc.services.audit import PendingEvents
 from profilesvc.services.context import Services
 from profilesvc.storage import sync
 from profilesvc.storage.tables import partitions
@@ -153,9 +154,9 @@ class TestHousekeeping:
         assert await partitions.renew(engine, old) == []
         created = await months_of(engine, "audit")
         await ran(engine, an_event(old))
-        await housekeeping.run_round(services)
+        await housekeeping.run_once(services)
         assert created - await months_of(engine, "audit") == {"2024_08", "2024_09", "2024_10"}
-        assert (await audit.of_user(services, None, AuditQuery())).events == []
+        assert (await audit.user_trail(services, None, AuditQuery())).events == []
 
     async def test_leaves_partitions_to_the_coordinator(
         self, services: Services, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -169,10 +170,10 @@ class TestHousekeeping:
         before = await months_of(services.storage.engine, "audit")
         monkeypatch.setattr(nodes, "is_worker", is_worker)
         with caplog.at_level(logging.INFO, "profilesvc"):
-            await housekeeping.run_round(services)
+            await housekeeping.run_once(services)
         assert [record.message for record in caplog.records] == [f"housekeeping: {partitions.ON_A_WORKER}"]
         assert await months_of(services.storage.engine, "audit") == before
-        assert (await audit.of_user(services, None, AuditQuery())).events == []
+        assert (await audit.user_trail(services, None, AuditQuery())).events == []
 
 
 def nodes_of(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -185,12 +186,12 @@ async def test_lists_read_months_by_index_and_in_order(services: Services, plugi
     """Without a sort, a page does not read a whole history."""
     owner = 1
     with recorded(services) as seen:
-        await services.pending_events.write(services)
+        await services.part(PendingEvents).write(services)
         async with services.storage.read() as session:
             await sync.history(session, owner, LOCATION, 0, 10)
-        await audit.of_key(services, None, plugin.key["client_id"], AuditQuery())
-        await audit.of_user(services, owner, AuditQuery())
-        await audit.of_user(services, None, AuditQuery())
+        await audit.key_trail(services, None, plugin.key["client_id"], AuditQuery())
+        await audit.user_trail(services, owner, AuditQuery())
+        await audit.user_trail(services, None, AuditQuery())
     pages = {query: values for query, values in seen.items() if "FROM audit" in query or "FROM syncs" in query}
     plans = await plans_of(services, pages)
     assert len(plans) == 4

@@ -13,7 +13,7 @@ from profilesvc.bootstrap import Runtime, create_app, open_services
 from profilesvc.database import migrate, time_limits
 from profilesvc.database.engine import create_engine
 from profilesvc.database.postgres import named
-from profilesvc.operations import counts, housekeeping, readiness
+from profilesvc.operations import census, housekeeping, readiness
 from profilesvc.services.context import Services
 from profilesvc.storage import locations, posts
 from profilesvc.storage.tables import users
@@ -62,8 +62,8 @@ async def test_two_processes_work_behind_it(restored: Postgres, tmp_path: Path, 
         settings = make_settings(tmp_path, url)
         async with open_services(settings, Runtime()) as one, open_services(settings, Runtime()) as two:
             await asyncio.gather(*(work(services, number) for number in range(6) for services in (one, two)))
-            await housekeeping.run_round(one)
-            await counts.renew(two)
+            await housekeeping.run_once(one)
+            await census.renew(two)
             assert all((await readiness.checks(one)).values())
     assert most == 1
 

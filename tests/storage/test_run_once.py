@@ -26,7 +26,7 @@ from profilesvc.domain.plans import load_catalogue
 from profilesvc.domain.time import FrozenClock
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import AllowedLocation, Caller, Rendered
-from profilesvc.services.idempotency import KEPT, Claim, run_once
+from profilesvc.services.idempotency import RETENTION, Claim, run_once
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.settings import ProviderSettings, Settings
 from profilesvc.storage.tables import idempotency as rows
@@ -122,7 +122,7 @@ async def test_A129_invalid_keys(given: list[list[str]]) -> None:
 
 async def test_A135_is_deleted_after_a_day(desk: Desk) -> None:
     await desk.ask()
-    desk.clock.advance(milliseconds=KEPT - 1)
+    desk.clock.advance(milliseconds=RETENTION - 1)
     assert (await desk.ask()).data == b"1"
     desk.clock.advance(milliseconds=1)
     assert (await desk.ask(request=2)).data == b"2"
@@ -135,11 +135,11 @@ async def test_A135_an_attempt_of_unknown_effect_is_deleted_too_and_its_successo
     desk: Desk,
 ) -> None:
     await desk.fails(SERVICE_UNAVAILABLE, failing=ServiceError(SERVICE_UNAVAILABLE))
-    desk.clock.advance(milliseconds=KEPT)
+    desk.clock.advance(milliseconds=RETENTION)
     assert (await desk.ask(request=2)).data == b"2"
     assert desk.claim is not None
     assert (desk.claim.fence, desk.claim.since) == (2, desk.clock.now())
-    desk.clock.advance(milliseconds=KEPT - 1)
+    desk.clock.advance(milliseconds=RETENTION - 1)
     assert (await desk.ask(request=2)).data == b"2"
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from redis import Redis
 
-from profilesvc.domain.request import in_background
+from profilesvc.domain.request import low_priority
 from profilesvc.domain.time import FrozenClock
 from profilesvc.limits.counters import MemoryWindows
 from profilesvc.limits.redis import SharedWindows
@@ -89,7 +89,7 @@ async def test_processes_share_the_updates_of_a_day(processes: tuple[Quota, Quot
 
 async def test_processes_share_what_background_work_may_use(processes: tuple[Quota, Quota]) -> None:
     one, two = processes
-    with in_background():
+    with low_priority():
         assert [await granted(one, GREEDY), await granted(two, OTHER), await granted(one, 3)] == [8, 2, 0]
     assert await granted(two, 3) == 8
 

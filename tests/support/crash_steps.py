@@ -24,15 +24,18 @@ STEPS = (
 )
 # The intervals are short, so that a kill costs a second and not a minute. A claim stays longer than a round of mails.
 _BEFORE = """
-import functools, importlib, os, pathlib, signal
+import dataclasses, functools, importlib, os, pathlib, signal
 os.environ.update({environment!r})
 from profilesvc.database import leases
 from profilesvc.delivery import mail, worker
 from profilesvc.domain.time import SECOND
-from profilesvc.operations import sweep
+from profilesvc.operations import schedule
 leases.LEASE_SECONDS = 1.0
 worker.LEASE, mail._ROUND = 4 * SECOND, 2 * SECOND
-sweep.PAUSES = (0.05, 0.1)
+find_jobs = schedule.jobs
+schedule.jobs = lambda *parts: [
+    dataclasses.replace(job, first=0.05, every=0.1) if job.name == "sweep" else job for job in find_jobs(*parts)
+]
 chosen = pathlib.Path("step")
 
 def end_at(step):

@@ -6,10 +6,11 @@ from typing import Any
 from urllib.parse import urljoin
 
 import httpx
+from benchmarks import generate
+from benchmarks.generate import Amounts
 from sqlalchemy import select
 
-from profilesvc.operations import generate
-from profilesvc.operations.generate import Amounts
+from profilesvc.operations.demo_data import GENERATED
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import users
@@ -133,9 +134,9 @@ SignIn = Callable[[str], Awaitable[Browser]]
 
 async def as_agency(browser: Browser, services: Services, sites: int) -> int:
     """Go on as the owner of so many generated sites, one of 100 drifted; return the owner's number."""
-    await generate.load(services, list(SUBJECTS), Amounts(sites, 0, 0, sites_per_user=sites), seed=1)
+    await generate.load(services, Amounts(sites, 0, 0, sites_per_user=sites), seed=1)
     async with services.storage.read() as session:
-        query = select(users.c.id, users.c.email).where(users.c.email.like(f"%@{generate.DOMAIN}"))
+        query = select(users.c.id, users.c.email).where(users.c.email.like(f"%@{GENERATED}"))
         owner = (await session.execute(query)).one()
     token = await tokens.user_token(services, owner.email)
     session_cookie = next(cookie for cookie in browser.http.cookies.jar if cookie.name.endswith(COOKIE))

@@ -2,11 +2,10 @@
 
 import httpx
 
-from profilesvc.contract.audit import AuditQuery
+from profilesvc.contract.audit import AuditQuery, Wanted
 from profilesvc.contract.keys import KeyRoll
 from profilesvc.contract.webhooks import DeliveryAttempt, DeliveryListQuery, WebhookCreate
 from profilesvc.delivery import requests
-from profilesvc.domain.audit import Wanted
 from profilesvc.domain.time import DAY, HOUR
 from profilesvc.operations import operator
 from profilesvc.services import access, audit, credentials, events, keys, sessions, tokens
@@ -89,24 +88,24 @@ async def of_the_dashboard(services: Services, caller: Caller, site: Site) -> No
     for act in several.ACTS:
         chosen = [one for one in await overview.sites(services, caller) if one.keys][:1]
         await several.run(services, caller, act, chosen, IdempotencyKey(f"page {act}", act))
-    link = await badges.show(services, caller, client_id, shown=True)
+    link = await badges.show(services, caller, client_id, is_shown=True)
     await badges.read(services, link or "")
     await keys.deactivate(services, client_id, "user_requested", caller=caller)
     await keys.reactivate_own(services, caller, client_id)
     await credentials.roll(services, caller, client_id, KeyRoll(overlap_seconds=0))
-    await audit.of_key(services, caller, client_id, AuditQuery())
+    await audit.key_trail(services, caller, client_id, AuditQuery())
     await alerts.failures(services, caller)
     await _sessions(services)
     location = await access.require_location(services, caller, "locations/111")
     await _what_owners_write(services, caller, location)
-    await events.of_location(services, location, None, 1)
+    await events.location_events(services, location, None, 1)
     webhook = await webhooks.create(services, caller, WebhookCreate(url="https://hooks.example/page"))
     sent = await deliveries.test(services, caller, str(webhook.id))
     shown = await deliveries.get_delivery(services, caller, str(webhook.id), str(sent.id))
     await deliveries.list_deliveries(services, caller, str(webhook.id), DeliveryListQuery(), state="failed")
     attempt = DeliveryAttempt(at=shown.created_at, status=200, error=None, duration_ms=1, response=None)
     tried = shown.model_copy(update={"attempts": [attempt]})
-    assert await requests.of_delivery(services, caller, webhook.id, tried) is not None
+    assert await requests.sent_request(services, caller, webhook.id, tried) is not None
     await webhooks.delete(services, caller, str(webhook.id))
     async with services.storage.read() as session:
         await stored_deliveries.last_attempts(session, caller.owner_id, 1)
@@ -134,7 +133,7 @@ async def _what_owners_write(services: Services, caller: Caller, location: Allow
         await drafts.contents(services, caller.owner_id, places)
     await photos.read(services, url.rpartition("/")[2])
     await drafts.delete(services, location, draft)
-    await drafts.sent(services, location, await drafts.save(services, location, {}, post))
+    await drafts.end(services, location, await drafts.save(services, location, {}, post))
     await reply_templates.save(services, caller, "Thanks", "Thank you.")
     for template in await reply_templates.listing(services, caller):
         await reply_templates.delete(services, caller, template.id)
@@ -150,4 +149,4 @@ async def _sessions(services: Services) -> None:
     await deletion.plan(services, bob, this)
     assert [piece async for piece in account_export.archive(services, bob)]
     renewed = await sessions.end_others(services, bob, this)
-    assert len((await sessions.list_live(services, bob, renewed.token)).shown) == 1
+    assert len((await sessions.list_live(services, bob, renewed.token)).rows) == 1

@@ -23,10 +23,12 @@ from profilesvc.cli._process.listening import announce, bound
 from profilesvc.cli._process.workers import serve_workers
 from profilesvc.domain.rates import Standing, Window
 from profilesvc.domain.time import FrozenClock
-from profilesvc.services import rounds
+from profilesvc.operations import schedule
+from profilesvc.services.audit import PendingEvents
 from profilesvc.services.context import Services
+from profilesvc.services.insight.request_log import RequestLog
 from profilesvc.settings import Settings, load
-from support.parts import changed, no_rounds
+from support.parts import changed, no_jobs
 
 NOW, DEPLOYMENT, CHANGE = range(3)
 SETTLED_SECONDS = 5.0
@@ -160,14 +162,14 @@ class Worker:
         await send(message)
 
     async def _settle(self) -> None:
-        await self._opened.pending_events.write(self._opened)
-        await self._opened.request_log.write(self._opened)
+        await self._opened.part(PendingEvents).write(self._opened)
+        await self._opened.part(RequestLog).write(self._opened)
         await self._opened.background.drain()
 
 
 def made(folder: Path, counting: str, _settings: Settings) -> Any:
-    """The app of a process, in which a test runs the rounds that it needs."""
-    rounds.run = no_rounds  # type: ignore[assignment]
+    """The app of a process, in which a test runs the jobs that it needs."""
+    schedule.jobs = no_jobs  # type: ignore[assignment]
     return Worker(folder, counting)
 
 

@@ -2,10 +2,11 @@
 
 import json
 
+from benchmarks import bulk
+
 from profilesvc.domain.time import MINUTE, month_start
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import metadata
-from profilesvc.storage.upkeep import bulk
 
 DRAFTS, POSTS, EVENTS = 490, 5_000, 12_000
 _TEXT = "Freshly roasted beans, and \u00e9clairs. " * 550  # nearly the 20,000 characters of a draft

@@ -1,6 +1,5 @@
 """Services with other parts than they were opened with, here or in the processes of a deployment."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -10,6 +9,7 @@ from profilesvc.domain.time import MINUTE
 from profilesvc.limits.limiter import Limiter
 from profilesvc.limits.settings import LimitSettings
 from profilesvc.services.context import Services
+from profilesvc.services.jobs import Job
 
 AWAY = "postgresql+asyncpg://postgres@127.0.0.1:1/nothing"
 NO_ROOM = LimitSettings().model_copy(
@@ -28,12 +28,9 @@ def changed(
     return replace(opened, **parts)
 
 
-async def no_rounds(
-    _services: Services, _what: str, stopped: Callable[[float], Awaitable[bool]], *_values: object
-) -> None:
-    """Wait for the end. A test runs the rounds that it needs; on a busy machine others would run in its midst."""
-    while not await stopped(3600):
-        pass
+def no_jobs(*_values: object) -> list[Job]:
+    """Return no jobs. A test runs those that it needs; on a busy machine others would run in its midst."""
+    return []
 
 
 class Broken:
@@ -54,7 +51,7 @@ class Odd:
     def __init__(self, page: dict[str, Any]) -> None:
         self._page = page
 
-    def of_owner(self, _owner_id: int) -> "Odd":
+    def for_owner(self, _owner_id: int) -> "Odd":
         return self
 
     async def reviews(self, *_: object, **__: object) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from profilesvc.database.statements import Prepared, PreparedWrite
 from profilesvc.services.context import Services
 from profilesvc.storage import heartbeats, keys, locations, posts, users
 from profilesvc.storage.insight import overview
-from profilesvc.storage.upkeep import counts
+from profilesvc.storage.upkeep import census
 
 HANDFUL = {
     "census",
@@ -36,7 +36,7 @@ _SCAN = re.compile(r"SCAN (?!CONSTANT ROW|\d+ CONSTANT ROW|\(subquery|SUBQUERY|a
 
 def prepared(dialect: str) -> set[str]:
     """The statements of the hot paths, which run on the driver itself."""
-    modules: list[ModuleType] = [users, counts, heartbeats, keys, locations, overview, posts]
+    modules: list[ModuleType] = [users, census, heartbeats, keys, locations, overview, posts]
     found = [value for module in modules for value in vars(module).values()]
     reads = {query.sql(dialect, {})[0] for query in found if isinstance(query, Prepared)}
     return reads | {write.executions(dialect, []).sql for write in found if isinstance(write, PreparedWrite)}

@@ -4,7 +4,7 @@ import pytest
 
 from profilesvc.contract.errors import NOT_FOUND, SERVICE_UNAVAILABLE
 from profilesvc.domain.errors import ServiceError
-from profilesvc.operations.feed.attempts import attempt
+from profilesvc.operations.feed.reads import run_read
 from profilesvc.provider.port import ProviderError
 
 
@@ -28,9 +28,9 @@ async def read(failure: Exception | None = None) -> int:
 async def test_a_failure_of_one_location_does_not_end_the_round(
     failure: Exception | None, outcome: tuple[int, bool]
 ) -> None:
-    assert await attempt("checks", "locations/1", read(failure)) == outcome
+    assert await run_read("checks", "locations/1", read(failure)) == outcome
 
 
 async def test_a_database_that_does_not_respond_ends_it() -> None:
     with pytest.raises(ServiceError):
-        await attempt("checks", "locations/1", read(ServiceError(SERVICE_UNAVAILABLE)))
+        await run_read("checks", "locations/1", read(ServiceError(SERVICE_UNAVAILABLE)))

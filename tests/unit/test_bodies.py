@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from profilesvc.api import guard, uploads
+from profilesvc.api import guard
 from profilesvc.api import request as body
 from profilesvc.api.guard import Capacity, Shares, Slot
-from profilesvc.api.request import KB, SLOT, AwaitedBody
-from profilesvc.api.uploads import Upload
+from profilesvc.api.request import KB, SLOT, AwaitedBody, Upload
 from profilesvc.domain.errors import ServiceError
 
 Receive = Callable[[], Any]
@@ -161,9 +160,9 @@ async def test_a_form_with_a_file_has_a_rate_of_its_own(shared: Capacity, monkey
 
     monkeypatch.setattr(body, "GRACE_SECONDS", 0.1)
     monkeypatch.setattr(body, "MAX_SECONDS", 0.1)
-    monkeypatch.setattr(uploads, "BYTES_PER_SECOND", 2 * KB)
+    monkeypatch.setattr(body, "UPLOAD_BYTES_PER_SECOND", 2 * KB)
     assert await length(pieces(*[KB] * 10, pause=0.05)) == 10 * KB
     assert await refused(length(pieces(*[1] * 1000, pause=0.05))) == "REQUEST_TIMEOUT"
-    monkeypatch.setattr(uploads, "SECONDS", 0.2)
+    monkeypatch.setattr(body, "UPLOAD_SECONDS", 0.2)
     assert await refused(length(pieces(*[KB] * 10, pause=0.05))) == "REQUEST_TIMEOUT"
     assert await refused(length(pieces(*[KB] * 11))) == "PAYLOAD_TOO_LARGE"

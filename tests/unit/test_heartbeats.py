@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profilesvc.contract.connection import ReasonHint
-from profilesvc.domain.heartbeats import HISTORY, Span, daily_contacts, history, state
-from profilesvc.domain.status_reasons import REJECTIONS, Known, reason
+from profilesvc.domain.heartbeats import HISTORY, REJECTIONS, Known, Span, daily_contacts, history, reason, state
 from profilesvc.domain.time import DAY, HOUR, MINUTE, iso
 
 NOW = 1_800_000_000_000

@@ -202,7 +202,7 @@ def test_the_hours_of_a_day_as_text(case: dict[str, Any]) -> None:
             hours.periods_of(case["day"], case["text"])
         return
     periods = hours.periods_of(case["day"], case["text"])
-    assert (periods, hours.of_day(periods, case["day"])) == (case["periods"], case["shown"])
+    assert (periods, hours.day_hours(periods, case["day"])) == (case["periods"], case["shown"])
     assert in_a_row(periods) == case.get("long", "")
     assert weekly_minutes(hours.periods_of(case["day"], case["shown"])) == weekly_minutes(periods)
     assert faults({"regularHours": {"periods": periods}}) == []
@@ -215,7 +215,7 @@ def test_special_hours_as_text(case: dict[str, Any]) -> None:
             hours.dates_of(case["text"])
         return
     periods = hours.dates_of(case["text"])
-    assert (periods, hours.of_dates(periods)) == (case["periods"], case["shown"])
+    assert (periods, hours.special_hours(periods)) == (case["periods"], case["shown"])
     assert in_a_row(periods) == case.get("long", "")
     assert hours.dates_of(case["shown"]) == periods
     assert faults({"specialHours": {"specialHourPeriods": periods}}) == []

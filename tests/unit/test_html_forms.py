@@ -9,7 +9,7 @@ import pytest
 
 from profilesvc.api import html_forms
 from profilesvc.api.html_forms import BUTTONS, TEXTS, FormRule, Parts
-from profilesvc.api.uploads import Upload
+from profilesvc.api.request import Upload
 from profilesvc.domain.errors import ServiceError
 
 KB = 1024

@@ -2,7 +2,7 @@
 
 import pytest
 
-from profilesvc.domain.mailboxes import mailbox
+from profilesvc.domain.hosts import mailbox
 
 LONGEST = f"{'a' * 64}@{'.'.join(['b' * 45] * 4)}.com"  # 64 + 1 + 187 characters
 ACCEPTED = {

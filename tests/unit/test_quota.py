@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from profilesvc.domain.request import in_background
+from profilesvc.domain.request import low_priority
 from profilesvc.domain.time import DAY, HOUR, MINUTE, SECOND, FrozenClock
 from profilesvc.provider.port import ProviderError
 from profilesvc.provider.quota import Counters, Quota
@@ -35,7 +35,7 @@ class Project:
         """Wait for a turn; return the milliseconds it took."""
         asked = self.clock.now()
         if background:
-            with in_background():
+            with low_priority():
                 await self.quota.turn(API, owner, seconds)
         else:
             await self.quota.turn(API, owner, seconds)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import make_settings
-from profilesvc.bootstrap import workers_warning
+from profilesvc.cli._process.workers import workers_warning
 from profilesvc.domain.rates import Window
 from profilesvc.domain.time import HOUR, MINUTE, SECOND
 from profilesvc.limits.settings import LimitSettings

@@ -10,7 +10,7 @@ import pytest
 import uvloop
 
 from profilesvc.services.notify import resolving
-from profilesvc.services.notify.resolving import Found, Lookups, SystemNames
+from profilesvc.services.notify.resolving import Lookups, Resolved, SystemNames
 from support.name_servers import names_by, serving_names
 
 
@@ -83,9 +83,9 @@ class Clock:
 
 async def test_failures_are_remembered_for_a_minute_and_addresses_for_their_time() -> None:
     clock, asked = Clock(), list[str]()
-    known = {"short.example": Found(["8.8.8.8"], 10), "long.example": Found(["8.8.4.4"], 86_400)}
+    known = {"short.example": Resolved(["8.8.8.8"], 10), "long.example": Resolved(["8.8.4.4"], 86_400)}
 
-    async def query(host: str) -> Found:
+    async def query(host: str) -> Resolved:
         asked.append(host)
         if host not in known:
             raise OSError
@@ -102,15 +102,15 @@ async def test_failures_are_remembered_for_a_minute_and_addresses_for_their_time
 
 
 async def test_names_are_forgotten_beyond_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resolving, "_KEPT", 2)
+    monkeypatch.setattr(resolving, "_MOST_NAMES", 2)
 
-    async def query(host: str) -> Found:
-        return Found([f"8.8.8.{host[0]}"] * 40, 60)
+    async def query(host: str) -> Resolved:
+        return Resolved([f"8.8.8.{host[0]}"] * 40, 60)
 
     lookups = Lookups(query)
     for number in range(9):
         assert len(await lookups(1, f"{number}.example")) == 16
-    assert list(lookups._kept) == ["7.example", "8.example"]
+    assert list(lookups._cache) == ["7.example", "8.example"]
 
 
 class Held:
@@ -121,14 +121,14 @@ class Held:
         self.most = 0
         self.released = asyncio.Event()
 
-    async def __call__(self, host: str) -> Found:
+    async def __call__(self, host: str) -> Resolved:
         self.running.append(host)
         self.most = max(self.most, len(self.running))
         try:
             await self.released.wait()
         finally:
             self.running.remove(host)
-        return Found(["8.8.8.8"], 0)
+        return Resolved(["8.8.8.8"], 0)
 
 
 async def _settled() -> None:

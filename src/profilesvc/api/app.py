@@ -15,7 +15,6 @@ from profilesvc.api.guard import RequestGuard
 from profilesvc.api.openapi.document import Document
 from profilesvc.api.quart_fast import FastApp
 from profilesvc.api.routes import (
-    alerts,
     audit,
     events,
     guides,
@@ -23,22 +22,18 @@ from profilesvc.api.routes import (
     heartbeats,
     keys,
     locations,
-    notifications,
     oauth2,
     posts,
-    provider_connections,
-    reviews,
     sync,
     tokens,
-    webhooks,
     wellknown,
 )
 from profilesvc.domain.entropy import Entropy
 from profilesvc.server.scope import App
 from profilesvc.services.context import Services
 
-_OF_OWNERS = (keys, audit, events, webhooks, alerts, provider_connections)
-_NOUNS = (*_OF_OWNERS, tokens, heartbeats, posts, reviews, locations, sync, oauth2, wellknown)
+_NOUNS = (keys, audit, events, tokens, heartbeats, posts, locations, sync, oauth2, wellknown)
+_BLUEPRINTS = (health.blueprint, guides.blueprint, *(noun.routes.blueprint for noun in _NOUNS))
 OpenServices = Callable[[], AbstractAsyncContextManager[Services]]
 Around = Callable[[App], App]
 
@@ -89,17 +84,11 @@ def build(
 ) -> Quart:
     """Return the app; `open_services` is entered when it starts serving and left when it stops.
 
-    `more` blueprints are served next to the API. `around` wraps everything after the guard, which reads its limits from
-    the app's configuration (see `RequestGuard`).
+    `more` blueprints are those of rooms. `around` wraps everything after the guard, which reads its limits from the
+    app's configuration (see `RequestGuard`).
     """
     app = _configured_app()
-    for blueprint in (
-        health.blueprint,
-        guides.blueprint,
-        notifications.blueprint,
-        *(noun.routes.blueprint for noun in _NOUNS),
-        *more,
-    ):
+    for blueprint in (*_BLUEPRINTS, *more):
         app.register_blueprint(blueprint)
 
     guard = RequestGuard(around(app.asgi_app), entropy, app.config, partial(app.extensions.get, "profilesvc"))
@@ -107,7 +96,8 @@ def build(
 
     @app.while_serving
     async def lifespan() -> AsyncGenerator[None, None]:
-        async with open_services() as services, services.watched(lambda: guard.in_flight):
+        async with open_services() as services:
+            services.sample(lambda: guard.in_flight)
             app.extensions["profilesvc"] = services
             yield
 

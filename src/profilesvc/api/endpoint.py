@@ -115,7 +115,7 @@ class Endpoint:
 
     @cached_property
     def is_tagged(self) -> bool:
-        """Whether a client may cache the response for itself and revalidate it each time."""
+        """Return whether a client may cache the response for itself and revalidate it each time."""
         return self.method == "GET" and not self.no_store
 
     @cached_property
@@ -267,8 +267,8 @@ def _body(
 
 
 def _idempotency_key(incoming: Request, document: JsonObject, query: Query | None) -> IdempotencyKey | None:
-    sent = [header_values(incoming, name) for name in (b"x-idempotency-key", b"idempotency-key")]
-    return parsing.idempotency_key(sent, [document, None if query is None else query.model_dump(exclude_none=True)])
+    headers = [header_values(incoming, name) for name in (b"x-idempotency-key", b"idempotency-key")]
+    return parsing.idempotency_key(headers, [document, None if query is None else query.model_dump(exclude_none=True)])
 
 
 def _respond(endpoint: Endpoint, result: BaseModel | Rendered) -> Response:

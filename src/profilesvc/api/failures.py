@@ -102,13 +102,13 @@ def service_error(error: Exception) -> ServiceError:
         ):
             log.warning("%s: %s (%s)", _request_line(), error.kind.code, type(error.__cause__).__name__)
         return error
-    translated = _of_framework(error) if isinstance(error, HTTPException) else None
+    translated = _framework_error(error) if isinstance(error, HTTPException) else None
     if translated is None:
         log.error("%s: unexpected %s", _request_line(), type(error).__name__, exc_info=error)
     return translated or ServiceError(INTERNAL_ERROR)
 
 
-def _of_framework(error: HTTPException) -> ServiceError | None:
+def _framework_error(error: HTTPException) -> ServiceError | None:
     """Translate an error of the framework: unknown paths, methods, bodies too large or too slow."""
     if isinstance(error, RequestEntityTooLarge):
         return ServiceError(PAYLOAD_TOO_LARGE)

@@ -67,10 +67,10 @@ def client_credentials(authorization: list[str], client_id: str | None, secret: 
         return None if client_id is None or secret is None else Credentials(client_id, secret)
     if len(authorization) > 1 or secret is not None:
         raise ServiceError(INVALID_REQUEST, "Authenticate only once: with HTTP Basic or in the form.")
-    sent = _basic(authorization[0])
-    if client_id not in (None, sent.client_id):
+    pair = _basic(authorization[0])
+    if client_id not in (None, pair.client_id):
         raise ServiceError(INVALID_REQUEST, "The form has another `client_id` than the Authorization header.")
-    return sent
+    return pair
 
 
 def _basic(header: str) -> Credentials:

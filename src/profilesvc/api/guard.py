@@ -21,7 +21,6 @@ from profilesvc.domain.rates import Counted
 from profilesvc.domain.request import Finished, RequestInfo, client_address, serving
 from profilesvc.server.scope import BEFORE, MALFORMED, App, Message, Receive, Scope, Send
 from profilesvc.services.context import Services
-from profilesvc.services.insight.request_log import MOST_FINISHED
 
 access_log = logging.getLogger("profilesvc.access")  # a line per request, if `access_log` is set
 METRICS = "/metrics"
@@ -174,7 +173,7 @@ class RequestGuard:
 
     @property
     def in_flight(self) -> int:
-        """How many requests are active; those that wait for their bodies are not."""
+        """Return the number of active requests. Those that wait for their bodies are not active."""
         return self._capacity.active.held
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -219,11 +218,11 @@ class RequestGuard:
                 if is_counted and (services := self._services()) is not None:
                     method = scope["method"] if scope["method"] in _METHODS else "other"
                     services.metrics.request(method, request.route, message["status"], request.outcome, seconds)
-                    if request.key is not None:
-                        log, lasted = services.request_log, services.clock.now() - began
-                        log.finished.append(Finished(request.key, request, method, message["status"], began, lasted))
-                        if len(log.finished) >= MOST_FINISHED:
-                            log.collect(services)
+                    if request.key is not None and services.finished:
+                        lasted = services.clock.now() - began
+                        finished = Finished(request.key, request, method, message["status"], began, lasted)
+                        for note in services.finished:
+                            note(services, finished)
                 if access_log.isEnabledFor(logging.INFO):
                     _log(scope, message["status"], seconds, request)
             await send(message)
@@ -256,8 +255,8 @@ class RequestGuard:
         names, peer = headers_of(scope), scope.get("client")
         forwarded = [value.decode("latin1") for value in names.get(b"x-forwarded-for", ())]
         address = client_address(peer[0] if peer else None, forwarded, self._config.get("TRUSTED_HOPS", 0))
-        sent = names.get(b"x-request-id", _NO_VALUE)[-1]
-        request_id = sent.decode() if _REQUEST_ID.match(sent) else self._entropy.token_bytes(8).hex()
+        header = names.get(b"x-request-id", _NO_VALUE)[-1]
+        request_id = header.decode() if _REQUEST_ID.match(header) else self._entropy.token_bytes(8).hex()
         origin = names.get(b"origin")  # `_problem` rejects a second one
         return RequestInfo(address, request_id, "client", None if origin is None else origin[0].decode("latin1"))
 

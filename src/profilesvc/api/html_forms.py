@@ -15,8 +15,7 @@ from quart.datastructures import FileStorage
 from werkzeug.datastructures import MultiDict
 from werkzeug.http import parse_options_header
 
-from profilesvc.api.request import KB, AwaitedBody
-from profilesvc.api.uploads import Upload
+from profilesvc.api.request import KB, AwaitedBody, Upload
 from profilesvc.contract.errors import PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE
 from profilesvc.domain.errors import ServiceError, invalid
 
@@ -28,7 +27,7 @@ _HEAD_LINE, _HEAD_LINES = KB, 4  # of a part: browsers send two lines, with a na
 
 
 class FormRule(NamedTuple):
-    """What a form may have: bytes and number of its fields, and a file if `upload` is set.
+    """The limits of a form: bytes and number of its fields, and a file if `upload` is set.
 
     `secrets` names fields that are never kept for a user whose session has ended.
     """
@@ -53,8 +52,8 @@ def fields_of(raw: bytes, rule: FormRule, check: Check | None = None) -> "MultiD
     if raw.count(b"&") >= rule.fields:
         raise _too_many(rule)
     if check is not None:
-        found = _TOKEN.search(raw)
-        check("" if found is None else unquote_plus(found[1].decode("latin1")))
+        match = _TOKEN.search(raw)
+        check("" if match is None else unquote_plus(match[1].decode("latin1")))
     return MultiDict(parse_qsl(raw.decode("utf-8", "replace"), keep_blank_values=True))
 
 

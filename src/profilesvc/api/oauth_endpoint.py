@@ -61,7 +61,7 @@ class OAuthEndpoint:
 
     @property
     def is_tagged(self) -> bool:
-        """Whether clients may cache the response."""
+        """Return whether clients may cache the response."""
         return self.headers is not NOT_CACHED
 
     @property
@@ -182,6 +182,6 @@ def required(credentials: Credentials | None) -> Credentials:
 
 async def client(services: Services, credentials: Credentials | None) -> Caller:
     """Return the key that authenticated."""
-    sent = required(credentials)
+    pair = required(credentials)
     with as_oauth_errors(INVALID_CLIENT):
-        return await oauth2.authenticate_client(services, sent.client_id, sent.client_secret)
+        return await oauth2.authenticate_client(services, pair.client_id, pair.client_secret)

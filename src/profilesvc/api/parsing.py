@@ -187,14 +187,14 @@ def query_values(model: type[Query], raw: bytes, *, is_write: bool) -> dict[str,
     return values
 
 
-def idempotency_key(sent: list[list[str]], request: object) -> IdempotencyKey | None:
+def idempotency_key(headers: list[list[str]], request: object) -> IdempotencyKey | None:
     """Return the key of a request from the values of both headers; `request` is what the fingerprint covers.
 
     Raises:
         ServiceError: VALIDATION_ERROR.
     """
-    values = {value for header in sent for value in header}
-    if any(len(header) > 1 for header in sent) or len(values) > 1:
+    values = {value for header in headers for value in header}
+    if any(len(header) > 1 for header in headers) or len(values) > 1:
         raise invalid("header", _KEY_HEADER, "must be sent once, and must not differ from Idempotency-Key")
     if not values:
         return None

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple, cast
 
 from quart import Request, after_this_request, current_app, request
 
-from profilesvc.api import cors, uploads
-from profilesvc.api.uploads import Upload
+from profilesvc.api import cors
 from profilesvc.contract.errors import PAYLOAD_TOO_LARGE, REQUEST_TIMEOUT, UNSUPPORTED_MEDIA_TYPE, ErrorKind
 from profilesvc.contract.oauth2 import COMPRESSED
 from profilesvc.domain.errors import ServiceError
@@ -21,6 +20,8 @@ KB = 1024
 GRACE_SECONDS = 5
 MAX_SECONDS = 10
 MIN_BYTES_PER_SECOND = KB
+UPLOAD_SECONDS = 400
+UPLOAD_BYTES_PER_SECOND = 16 * KB  # a phone in a bad network has three times as much
 SLOT = "profilesvc.slot"  # the name in the ASGI scope under which the guard stores the slot of a request
 _HEADERS = "profilesvc.headers"
 _BEARER = re.compile(r"bearer ([^ ]+)\Z", re.IGNORECASE)
@@ -40,6 +41,16 @@ class BodyRule(NamedTuple):
 
     limit: int
     require_type: Callable[[str | None], None]
+
+
+class Upload(NamedTuple):
+    """The rule for a form with a file, in bytes: how many may arrive, and how many of a file are kept.
+
+    If a form with a larger file were rejected before it is read, the user would lose what was typed in its fields.
+    """
+
+    largest: int
+    file: int
 
 
 Admit = Callable[[bool], Awaitable[Caller]]  # its argument: whether to count the request
@@ -140,7 +151,7 @@ class AwaitedBody:
     """A body that the server keeps until it is awaited; Quart's `Body` is collected in a task at once.
 
     It must arrive within 5 s, plus 1 s for each KB that has arrived, and within 10 s in any case; a form with a file at
-    the rate of `uploads`. `was_late` is set if the endpoint had to wait for it.
+    another rate. `was_late` is set if the endpoint had to wait for it.
     """
 
     def __init__(self, announced: int | None, limit: int, scope: Scope, receive: Receive) -> None:
@@ -188,7 +199,7 @@ class AwaitedBody:
         self._begin(upload.largest)
         memory = upload.largest if self._announced is None else self._announced
         with self._scope[SLOT].waiting_for(min(memory, upload.file + fields)):
-            async for piece in self._arriving(upload.largest, uploads.BYTES_PER_SECOND, uploads.SECONDS):
+            async for piece in self._arriving(upload.largest, UPLOAD_BYTES_PER_SECOND, UPLOAD_SECONDS):
                 take(piece)
 
     def _begin(self, limit: int) -> bool:

@@ -1,7 +1,11 @@
 """`profilesvc db`: migrations, demo data and generated data."""
 
 import asyncio
+import importlib
+import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -12,10 +16,9 @@ from profilesvc.cli.show import AsJson, show
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
-    from profilesvc.services.context import Services
-
 app = typer.Typer(name="db", help="Manage the database.", no_args_is_help=True)
 Result = TypeVar("Result")
+CHECKOUT = Path(__file__).parents[3]
 
 
 def _with_engine(work: "Callable[[AsyncEngine], Awaitable[Result]]") -> Result:
@@ -130,23 +133,24 @@ def generate(
 ) -> None:
     """Add generated data, to test the service with many users, keys, locations, posts, syncs and events.
 
-    The embedded emulator gets the same locations and posts.
+    The embedded emulator gets the same locations and posts. This command needs a checkout of the source.
     """
-    from profilesvc.fixtures import load_world
-    from profilesvc.operations import generate
     from profilesvc.settings import forbid_in_production
 
     forbid_in_production("generated data")
-    amounts, world = generate.Amounts(keys, posts, history, sites_per_user), load_world()
+    generator = _generator()
+    amounts = generator.Amounts(keys, posts, history, sites_per_user)
+    show(run(lambda services: generator.load(services, amounts, seed, sure=yes, emulated=True)), as_json)
 
-    async def work(services: "Services") -> dict[str, int]:
-        from profilesvc.emulator.embedded import add_to_embedded
 
-        async def add(to_add: generate.AtProvider) -> None:
-            await add_to_embedded(services.settings, services.clock, world, *to_add)
+def _generator() -> ModuleType:
+    """Return `benchmarks/generate.py`. It is not in the wheel, because it is only for trials."""
+    from profilesvc.contract.errors import CONFLICT
+    from profilesvc.domain.errors import ServiceError
 
-        embedded = services.settings.provider.embedded
-        demo = [user["email"] for user in world["users"]]
-        return await generate.load(services, demo, amounts, seed, sure=yes, provider=add if embedded else None)
-
-    show(run(work), as_json)
+    if not (CHECKOUT / "benchmarks" / "generate.py").is_file():
+        raise ServiceError(
+            CONFLICT, "`db generate` needs a checkout of the source: it is not in the installed package."
+        )
+    sys.path.append(str(CHECKOUT))
+    return importlib.import_module("benchmarks.generate")

@@ -1,11 +1,12 @@
 """`profilesvc demo`: the service, the emulator and demo data, with a key to try them."""
 
-import asyncio
 import json
 import os
 import shlex
 import shutil
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ import typer
 
 from profilesvc.cli._process.listening import Port, announce, bound, print_once, publish, url_of, with_base_url
 from profilesvc.cli._process.stopping import until_stopped
-from profilesvc.cli.emulator import control_line, new_guard
+from profilesvc.cli.emulator import control_line, new_access
 from profilesvc.cli.opening import write_private
 from profilesvc.cli.show import utc
 from profilesvc.contract.json import JsonObject
@@ -62,22 +63,21 @@ def demo(port: Port = 8000) -> None:
     from profilesvc.server.serving import serve_forever
 
     forbid_in_production("the demo")
-    settings = _of_demo(load())
+    settings = _demo_settings(load())
     with until_stopped(), bound(HOST, port) as listener, exclusive_server(settings):
         settings = with_base_url(settings, HOST, listener)
-        key = asyncio.run(_prepare(settings))
-        publish(settings)
         runtime, provider = (
             Runtime(clock=ShiftedClock(), own_url=url_of(HOST, listener), switches=_SWITCHES),
             _next_port(listener, port) if settings.provider.embedded else None,
         )
         notes: list[str] = []
         if provider is not None:
-            runtime.guard = new_guard(settings, HOST)
+            runtime.access = new_access(settings, HOST)
             notes.append(f"provider       {url_of(HOST, provider)} (the emulator; its controls are under /__emulator/)")
-            notes.append(control_line(settings, runtime.guard))
+            notes.append(control_line(settings, runtime.access))
             notes.append("change feed    the emulator pushes its changes, and the dashboard shows them within a minute")
         app, announced = create_app(settings, runtime), announce(HOST, listener)
+        key: JsonObject = {}
 
         def ready() -> None:
             announced()
@@ -85,11 +85,12 @@ def demo(port: Port = 8000) -> None:
 
         both = app if provider is None else _TwoPorts(app, runtime, provider)
         listeners = [listener] if provider is None else [listener, provider]
-        if not serve_forever(both, listeners, ready, app.extensions["profilesvc.draining"].set):
+        draining, services = app.extensions["profilesvc.draining"].set, _prepared(settings, runtime, key)
+        if not serve_forever(both, listeners, ready, draining, opened=services):
             raise typer.Exit(1)
 
 
-def _of_demo(settings: Settings) -> Settings:
+def _demo_settings(settings: Settings) -> Settings:
     """Return the settings with newcomers who sign in with an empty account, and with the emulator's change feed."""
     changed: dict[str, object] = {}
     if settings.with_dev_issuer:
@@ -125,26 +126,30 @@ def _next_port(listener: "socket.socket", requested: int) -> "socket.socket":
         return bound(HOST, 0)
 
 
-async def _prepare(settings: Settings) -> JsonObject:
-    """Seed an empty database and return the demo key; create a new one if there is no usable key.
+@asynccontextmanager
+async def _prepared(settings: Settings, runtime: "Runtime", key: JsonObject) -> AsyncIterator[None]:
+    """Open the services, seed an empty database, and fill in the demo key, a new one if there is no usable key.
 
     The emulator publishes what changes in any account with locations here, as after `provider notifications enable`.
     """
-    from profilesvc.bootstrap import DEMO_KEY_FILE, Runtime, open_services
+    from profilesvc.bootstrap import DEMO_KEY_FILE, open_services
     from profilesvc.fixtures import load_world
     from profilesvc.operations import seeding
     from profilesvc.operations.feed import notifications
 
     path = settings.data_dir / DEMO_KEY_FILE
-    async with open_services(settings, Runtime(switches=_SWITCHES)) as services:
+    async with open_services(settings, runtime) as services:
         await seeding.load_if_empty(services, load_world())
         if settings.provider.embedded:
             await notifications.enable(services)
-        key = await _if_valid(services, _stored_key(path))
-        if key is None:
-            key = await _new_key(services)
-            write_private(path, json.dumps(key, indent=2) + "\n")
-    return key
+        usable = await _if_valid(services, _stored_key(path))
+        if usable is None:
+            usable = await _new_key(services)
+            write_private(path, json.dumps(usable, indent=2) + "\n")
+        key |= usable
+        publish(settings)
+        runtime.services = services
+        yield
 
 
 def _stored_key(path: Path) -> JsonObject:

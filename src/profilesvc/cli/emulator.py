@@ -11,7 +11,7 @@ from profilesvc.cli.opening import write_private
 from profilesvc.settings import Settings
 
 if TYPE_CHECKING:
-    from profilesvc.emulator.guard import Guard
+    from profilesvc.emulator.access import ControlAccess
 
 CONTROL_FILE = "emulator_token"
 app = typer.Typer(name="emulator", help="Run the provider emulator.", no_args_is_help=True)
@@ -40,27 +40,27 @@ def serve(
     forbid_in_production("the emulator")
     settings = load()
     with until_stopped(), bound(host, port) as listener, exclusive_emulator(settings):
-        guard, path = new_guard(settings, host), settings.data_dir / EMULATOR_FILE
-        app = create_emulator(path, clock=SystemClock(), entropy=SystemEntropy(), world=load_world(), guard=guard)
+        access, path = new_access(settings, host), settings.data_dir / EMULATOR_FILE
+        app = create_emulator(path, clock=SystemClock(), entropy=SystemEntropy(), world=load_world(), access=access)
         announced = announce(host, listener)
 
         def ready() -> None:
             announced()
-            print_once(control_line(settings, guard))
+            print_once(control_line(settings, access))
 
         if not serve_forever(app, [listener], ready, lambda: None):
             raise typer.Exit(1)
 
 
-def new_guard(settings: Settings, host: str) -> "Guard":
-    """Return a guard with a new token, and store the token in DATA_DIR for scripts."""
-    from profilesvc.emulator.guard import Guard
+def new_access(settings: Settings, host: str) -> "ControlAccess":
+    """Return the access of the control API with a new token, and store the token in DATA_DIR for scripts."""
+    from profilesvc.emulator.access import ControlAccess
 
-    guard = Guard(secrets.token_urlsafe(32), host)
-    write_private(settings.data_dir / CONTROL_FILE, guard.token + "\n")
-    return guard
+    access = ControlAccess(secrets.token_urlsafe(32), host)
+    write_private(settings.data_dir / CONTROL_FILE, access.token + "\n")
+    return access
 
 
-def control_line(settings: Settings, guard: "Guard") -> str:
+def control_line(settings: Settings, access: "ControlAccess") -> str:
     """Return the line that shows the control token and its file."""
-    return f"control token  {guard.token} (for /__emulator/; also in {settings.data_dir / CONTROL_FILE})"
+    return f"control token  {access.token} (for /__emulator/; also in {settings.data_dir / CONTROL_FILE})"

@@ -193,6 +193,6 @@ async def _audit(services: "Services", client_id: str | None, user: str | None, 
 
     query = checked(AuditQuery, page, "body")
     if client_id is not None:
-        return await audit.of_key(services, None, client_id, query)
+        return await audit.key_trail(services, None, client_id, query)
     owner = None if user is None else (await operator.act_for(services, user)).owner_id
-    return await audit.of_user(services, owner, query)
+    return await audit.user_trail(services, owner, query)

@@ -8,6 +8,7 @@ import typer
 from profilesvc.cli.numbers import Id
 from profilesvc.cli.opening import run
 from profilesvc.cli.show import AsJson, show
+from profilesvc.services.logins import importing
 
 app = typer.Typer(name="locations", help="Manage locations.", no_args_is_help=True)
 _ACCOUNT = re.compile(r"accounts/[A-Za-z0-9_-]{1,64}\Z")
@@ -35,9 +36,8 @@ def import_account(
     as_json: AsJson = False,
 ) -> None:
     """Import all locations of a provider account for a user."""
-    from profilesvc.services import locations
 
-    names = run(lambda services: locations.import_account(services, email, account), provider=True)
+    names = run(lambda services: importing.import_account(services, email, account), provider=True)
     show({"email": email, "account": account, "locations": names}, as_json)
 
 

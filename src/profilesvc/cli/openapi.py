@@ -14,8 +14,10 @@ def openapi(
     from profilesvc.api.app import build
     from profilesvc.api.openapi.sharing import text_of
     from profilesvc.domain.entropy import SystemEntropy
+    from profilesvc.rooms import ROOMS
 
-    app = build(lambda: nullcontext(cast(Any, None)), SystemEntropy())  # never started, so it opens nothing
+    endpoints = [blueprint for room in ROOMS if room.name != "dashboard" for blueprint in room.blueprints()]
+    app = build(lambda: nullcontext(cast(Any, None)), SystemEntropy(), endpoints)  # never started, so it opens nothing
     document = app.extensions["QUART_SCHEMA"].openapi_provider.schema()
     text = text_of(document) + "\n"
     if output is None:

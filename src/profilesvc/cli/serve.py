@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from contextlib import ExitStack
-from typing import Annotated
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +12,9 @@ from profilesvc.cli._process.listening import Host, Port, announce, bound, bound
 from profilesvc.cli._process.logs import log_requests
 from profilesvc.cli._process.stopping import until_stopped
 from profilesvc.settings import Settings, SettingsError, forbid_in_production, load
+
+if TYPE_CHECKING:
+    from profilesvc.bootstrap import Runtime
 
 log = logging.getLogger("profilesvc")
 
@@ -22,7 +26,7 @@ def serve(
     demo: Annotated[bool, typer.Option("--demo", help="Load the demo data into an empty database.")] = False,
 ) -> None:
     """Run the service. On SIGTERM or SIGINT, finish the open requests, then stop."""
-    from profilesvc.bootstrap import create_app
+    from profilesvc.bootstrap import Runtime, create_app
     from profilesvc.cli._process.sqlite_lock import exclusive_server
     from profilesvc.cli._process.workers import serve_workers
     from profilesvc.server.serving import serve_forever
@@ -37,14 +41,15 @@ def serve(
         if settings.metrics.port is not None:
             listeners.append(opened.enter_context(bound(host, settings.metrics.port)))
         settings = with_base_url(settings, host, listener)
-        asyncio.run(prepare(settings, demo))
-        publish(settings)
+        ready = announce(host, listener)
         if workers > 1:
-            started = serve_workers(settings, listeners, workers, announce(host, listener))
+            asyncio.run(_check_services(settings, demo))
+            started = serve_workers(settings, listeners, workers, ready)
         else:
-            app = create_app(settings)
+            runtime = Runtime()
+            app, services = create_app(settings, runtime), _prepared(settings, runtime, demo)
             draining = app.extensions["profilesvc.draining"].set
-            started = serve_forever(app, listeners, announce(host, listener), draining, settings.drain_seconds)
+            started = serve_forever(app, listeners, ready, draining, settings.drain_seconds, services)
         if not started:
             raise typer.Exit(1)
 
@@ -55,22 +60,34 @@ def _check(settings: Settings, workers: int) -> None:
     Raises:
         SettingsError: The number of workers, or a package that is missing.
     """
-    from profilesvc.bootstrap import workers_problem, workers_warning
-    from profilesvc.telemetry.watching import open_watcher
+    from profilesvc.cli._process.workers import workers_problem, workers_warning
+    from profilesvc.telemetry.observing import open_observer
 
     if problem := workers_problem(settings, workers):
         raise SettingsError(problem)
-    open_watcher(settings)
+    open_observer(settings)
     if warning := workers_warning(settings, workers):
         log.warning(warning)
 
 
-async def prepare(settings: Settings, demo: bool) -> None:
-    """Open the services once, so that problems are reported before the server starts. Load the demo data if `demo`."""
-    from profilesvc.bootstrap import Runtime, open_services
+@asynccontextmanager
+async def _prepared(settings: Settings, runtime: "Runtime", demo: bool, *, jobs: bool = True) -> AsyncIterator[None]:
+    """Open the services. Load the demo data if `demo`, and store the base URL for other commands."""
+    from profilesvc.bootstrap import open_services
     from profilesvc.fixtures import load_world
     from profilesvc.operations import seeding
 
-    async with open_services(settings, Runtime()) as services:
+    async with open_services(settings, runtime, jobs=jobs) as services:
         if demo:
             await seeding.load_if_empty(services, load_world())
+        publish(settings)
+        runtime.services = services
+        yield
+
+
+async def _check_services(settings: Settings, demo: bool) -> None:
+    """Open the services in the supervisor, so that a problem is one line, and the demo data is loaded once."""
+    from profilesvc.bootstrap import Runtime
+
+    async with _prepared(settings, Runtime(), demo, jobs=False):
+        pass

@@ -146,7 +146,7 @@ class Plugin:
         """
         from profilesvc.client import InvalidToken, KeyDeactivated, RateLimited, ServiceUnavailable, TransportFailed
 
-        def attempt() -> None:
+        def send() -> None:
             try:
                 action()
             except InvalidToken as error:
@@ -155,7 +155,7 @@ class Plugin:
                 action()
 
         try:
-            self._unless_revoked(attempt)
+            self._unless_revoked(send)
         except KeyDeactivated as error:
             self._report_deactivation(error)
             return False

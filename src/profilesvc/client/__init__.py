@@ -2,7 +2,7 @@
 
 An example::
 
-    from profilesvc.client import ProfileClient, SyncDisabled, reading
+    from profilesvc.client import ProfileClient, SyncDisabled, verdicts
 
     with ProfileClient.service("https://profiles.example", client_id, client_secret) as profiles:
         profiles.heartbeat(plugin_version="2.4.1")
@@ -12,7 +12,7 @@ An example::
             profiles.sync("locations/111", {"phoneNumbers": {"primaryPhone": "+31 20 555 0100"}})
         except SyncDisabled:
             profiles.set_sync("locations/111", True)
-        for leaf in reading(profiles.compare("locations/111")):
+        for leaf in verdicts(profiles.compare("locations/111")):
             print(leaf.field, leaf.verdict)
 
 Tokens are requested, cached and renewed automatically. `ProfileClient.user(base_url, token)` uses a user token instead,
@@ -57,7 +57,7 @@ from profilesvc.client.errors import (
 from profilesvc.client.operations import Connection
 from profilesvc.client.receiving import WebhookRejected, verify_webhook
 from profilesvc.client.retries import Retries
-from profilesvc.domain.readings import FieldReading, Verdict, reading
+from profilesvc.domain.verdicts import FieldVerdict, Verdict, verdicts
 
 __all__ = [
     "AsyncOptions",
@@ -65,7 +65,7 @@ __all__ = [
     "BearerAuth",
     "Conflict",
     "Connection",
-    "FieldReading",
+    "FieldVerdict",
     "HeadersTooLarge",
     "IdempotencyInProgress",
     "IdempotencyKeyReused",
@@ -96,6 +96,6 @@ __all__ = [
     "ValidationFailed",
     "Verdict",
     "WebhookRejected",
-    "reading",
+    "verdicts",
     "verify_webhook",
 ]

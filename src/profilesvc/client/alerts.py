@@ -12,7 +12,7 @@ _ALERTS = f"{PREFIX}/alerts"
 
 
 class AlertFields(TypedDict, total=False):
-    """What an address receives, and when (docs/api-contract.md#create_alert)."""
+    """The events that an address receives, and their time (docs/api-contract.md#create_alert)."""
 
     immediate: Sequence[EventType]
     daily: Sequence[EventType]
@@ -24,7 +24,7 @@ class AlertFields(TypedDict, total=False):
 
 
 class KeyAlertFields(TypedDict, total=False):
-    """How the site of a key is watched (docs/api-contract.md#change_key_alerts)."""
+    """The alert settings of a key's site (docs/api-contract.md#change_key_alerts)."""
 
     grace_seconds: int
     snoozed_until: str | None
@@ -82,7 +82,7 @@ def test_alert(alert_id: int) -> Operation[AlertTested]:
 
 def key_alerts(client_id: str) -> Operation[KeyAlerts]:
     """Return how the site of a key is watched."""
-    return Operation("GET", _of_key(client_id), Success[KeyAlerts], repeatable=True)
+    return Operation("GET", _alerts_path(client_id), Success[KeyAlerts], repeatable=True)
 
 
 def change_key_alerts(client_id: str, **fields: Unpack[KeyAlertFields]) -> Operation[KeyAlerts]:
@@ -91,8 +91,8 @@ def change_key_alerts(client_id: str, **fields: Unpack[KeyAlertFields]) -> Opera
     Raises:
         ValidationFailed: A field is invalid.
     """
-    return Operation("PATCH", _of_key(client_id), Success[KeyAlerts], body=fields, repeatable=True)
+    return Operation("PATCH", _alerts_path(client_id), Success[KeyAlerts], body=fields, repeatable=True)
 
 
-def _of_key(client_id: str) -> str:
+def _alerts_path(client_id: str) -> str:
     return f"{PREFIX}/developer/credentials/{segment(client_id)}/alerts"

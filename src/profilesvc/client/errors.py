@@ -71,7 +71,7 @@ class InsufficientPermissions(ProfileApiError):
 
     @property
     def reason(self) -> str | None:
-        """Why, such as `other_location`; None for a deactivated key. docs/errors.md lists the reasons."""
+        """Return the reason, such as `other_location`; None for a deactivated key. docs/errors.md lists them."""
         return self.details.get("reason")
 
     @property
@@ -185,7 +185,7 @@ class ProviderFailed(ProfileApiError):
 
     @property
     def retryable(self) -> bool:
-        """Whether the same request may succeed later."""
+        """Return whether the same request may succeed later."""
         return bool(self.details.get("retryable", False))
 
 

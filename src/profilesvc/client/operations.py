@@ -46,7 +46,7 @@ class NewKey(TypedDict, total=False):
 
 
 class KeyFields(TypedDict, total=False):
-    """What can be changed of a key (docs/api-contract.md#change_key)."""
+    """The fields of a key that can be changed (docs/api-contract.md#change_key)."""
 
     name: str
     primary_domain: str | None

@@ -223,7 +223,7 @@ def _location_path(location: str) -> str:
 
 
 def compare(location: str) -> Operation[SyncComparison]:
-    """Compare the desired profile with the provider's; `reading` explains the result."""
+    """Compare the desired profile with the provider's; `verdicts` explains the result."""
     return Operation(
         "GET", f"{PREFIX}/sync/comparison/{location_id(location)}", Success[SyncComparison], repeatable=True
     )

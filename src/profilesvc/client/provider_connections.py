@@ -19,7 +19,7 @@ _CONNECTIONS = f"{PREFIX}/provider-connections"
 
 
 class ImportFields(TypedDict, total=False):
-    """Which locations to import, and into which business (docs/api-contract.md#import_provider_locations)."""
+    """The locations to import, and their business (docs/api-contract.md#import_provider_locations)."""
 
     locations: Sequence[str]
     title_contains: str

@@ -1,4 +1,4 @@
-"""When to retry, and how long to wait before it."""
+"""The rule for retries, and the wait before each."""
 
 import random
 from collections.abc import Callable

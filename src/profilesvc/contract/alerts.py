@@ -72,7 +72,10 @@ class QuietTime(Body):
 
 
 class AlertSettings(Body):
-    """What an address receives, and when. A missing field has its default, or on a change keeps its value."""
+    """The events that an address receives, and their time.
+
+    A missing field has its default, or on a change keeps its value.
+    """
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
     immediate: Types = Field(default_factory=lambda: list(IMMEDIATE), description="Events that are sent at once.")
@@ -153,7 +156,7 @@ class AlertTested(Data):
 
 
 class KeyAlerts(Data):
-    """How the site of an API key is watched."""
+    """The alert settings of an API key's site."""
 
     client_id: str = Field(description="The client id of the API key.")
     grace_seconds: int = Field(
@@ -163,7 +166,7 @@ class KeyAlerts(Data):
 
 
 class KeyAlertsChange(Body):
-    """What to change; a missing field keeps its value."""
+    """The alert settings to change. A missing field keeps its value."""
 
     model_config = ConfigDict(extra="forbid")
     grace_seconds: Annotated[

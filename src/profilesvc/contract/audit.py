@@ -1,6 +1,6 @@
 """The audit trail on the wire, an addition of this service."""
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -77,3 +77,12 @@ class AuditTrail(Data):
     events: list[AuditEntry]
     limit: int
     next_before: str | None = Field(description="Send as `before` for the next page; null on the last.")
+
+
+class Wanted(NamedTuple):
+    """The events that a search finds: of some kinds and keys, from one instant to before another. None: all."""
+
+    events: list[Event] | None = None
+    key_ids: list[int] | None = None
+    since: int | None = None
+    until: int | None = None

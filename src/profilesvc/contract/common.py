@@ -70,7 +70,7 @@ def post_id(value: str, location: str) -> str:
     parent, _, ident = value.rpartition("/localPosts/")
     if not POST_ID.match(ident):
         raise ValueError("must be a post id or resource name, such as locations/123/localPosts/456")
-    return _of(location, parent, ident)
+    return _ident_at(location, parent, ident)
 
 
 def review_id(value: str, location: str) -> str:
@@ -82,10 +82,10 @@ def review_id(value: str, location: str) -> str:
     parent, _, ident = value.rpartition("/reviews/")
     if not REVIEW_ID.match(ident):
         raise ValueError("must be a review id or resource name, such as locations/123/reviews/456")
-    return _of(location, parent, ident)
+    return _ident_at(location, parent, ident)
 
 
-def _of(location: str, parent: str, ident: str) -> str:
+def _ident_at(location: str, parent: str, ident: str) -> str:
     if parent and parent != location:
         raise ValueError("must belong to the location in locationId")
     return ident

@@ -38,7 +38,7 @@ class HeartbeatReceived(Data):
 
 
 class StatusQuery(Query):
-    """What to return in addition to the state."""
+    """The option to return the history with the state."""
 
     history: Annotated[
         Literal["true", "false"], Field(description="`true` adds the last 30 days. An addition of this service.")
@@ -54,7 +54,7 @@ class StatePeriod(Data):
 
 
 class ConnectionStatus(Data):
-    """Whether the plugin is connected."""
+    """The connection of a plugin, by its heartbeats."""
 
     connection_status: ConnectionState
     last_heartbeat_at: UtcTime | None

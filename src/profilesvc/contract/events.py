@@ -82,7 +82,7 @@ class ConnectionChanged(Data):
 
 
 class KeyChanged(Data):
-    """What happened to an API key, with the key as it was then."""
+    """A change of an API key, with the key as it was then."""
 
     key: KeyEntry
 
@@ -203,7 +203,7 @@ class PublishedEvent(Data):
 
 
 class EventListQuery(Query):
-    """Where to continue, and which events."""
+    """The position in the events, and filters."""
 
     exact = ("after", "types")
     after: Annotated[

@@ -53,7 +53,7 @@ class KeyCreate(Body):
 
 
 class KeyChange(Body):
-    """What to change; a missing field keeps its value. An addition of this service."""
+    """The fields of a key to change. A missing field keeps its value. An addition of this service."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
     name: Annotated[
@@ -135,7 +135,7 @@ class KeyRevoked(Data):
 
 
 class KeyRoll(Body):
-    """How to replace a key's secret."""
+    """The options to replace a key's secret."""
 
     overlap_seconds: Annotated[
         int,
@@ -156,7 +156,7 @@ class KeyRolled(Data):
 
 
 class KeyStanding(Data):
-    """Whether a key is deactivated, and why. An addition of this service."""
+    """The status of a key, with the reason if it is deactivated. An addition of this service."""
 
     client_id: str
     status: Literal["active", "deactivated"]

@@ -19,7 +19,7 @@ class LocationListQuery(Query):
 
 
 class LocationState(Data):
-    """Whether the location is verified at the provider."""
+    """The verification of the location at the provider."""
 
     isVerified: bool
 
@@ -54,7 +54,7 @@ class LocationList(Data):
 
 
 class LocationAbilities(Data):
-    """What the provider does not offer for the location."""
+    """The restrictions of the location at the provider."""
 
     canOperateLocalPost: Literal[False] = Field(description="The location cannot have posts.")
 

@@ -11,11 +11,11 @@ _LONGEST_INDEX = 4  # digits of the place in an array
 
 @cache
 def _names() -> frozenset[str]:
-    found = set(_OTHERS)
+    names = set(_OTHERS)
     for model in _models(BaseModel):
         for name, field in model.model_fields.items():
-            found |= {name, *(alias for alias in (field.alias, field.validation_alias) if isinstance(alias, str))}
-    return frozenset(found)
+            names |= {name, *(alias for alias in (field.alias, field.validation_alias) if isinstance(alias, str))}
+    return frozenset(names)
 
 
 def _models(base: type[BaseModel]) -> Iterator[type[BaseModel]]:

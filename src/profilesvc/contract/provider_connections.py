@@ -13,7 +13,7 @@ State = Literal["active", "reauth_required", "disconnected"]
 
 
 class ProviderConnectionStart(Data):
-    """Where the owner consents."""
+    """The address of the page on which the owner consents."""
 
     authorization_url: str = Field(
         description="The provider's consent page. Open it in a browser in which you have signed in to the dashboard."
@@ -76,7 +76,7 @@ class ProviderConnectionDetail(ProviderConnectionEntry):
 
 
 class ProviderConnectionImport(Body):
-    """Which locations to import: those named, or all whose title contains a text (`""`: all)."""
+    """The locations to import: those named, or all whose title contains a text (`""`: all)."""
 
     locations: Annotated[
         list[LocationName] | None, Field(max_length=MAX_NAMES, description="The locations to import.")
@@ -106,7 +106,7 @@ class RefusedLocation(Data):
 
 
 class ProviderConnectionImported(Data):
-    """What was imported. Importing a location again updates it and moves it to this login."""
+    """The result of an import. Importing a location again updates it and moves it to this login."""
 
     imported: list[str] = Field(description="The locations that you have now.")
     refused: list[RefusedLocation] = Field(description="Those that were not imported, or not into the business.")
@@ -114,7 +114,7 @@ class ProviderConnectionImported(Data):
 
 
 class ExportedLocation(Data):
-    """What this service stores of a location. Disconnecting its login deletes it."""
+    """The stored data of a location. Disconnecting its login deletes it."""
 
     name: str = Field(description="The location, as `locations/<id>`.", examples=["locations/111"])
     profile: JsonObject = Field(description="Its profile, as the provider returned it.")
@@ -132,7 +132,7 @@ class ProviderConnectionExport(Data):
 
 
 class ProviderConnectionDisconnected(Data):
-    """What was disconnected. The consent is withdrawn at the provider next to the response."""
+    """The result of a disconnection. The consent is withdrawn at the provider next to the response."""
 
     id: int = Field(description="The number of the connection.")
     disconnected: Literal[True] = Field(default=True, description="Always true.")

@@ -63,7 +63,7 @@ class LoggedRequest(Data):
 
 
 class KeyRequests(Data):
-    """How many requests a key sent per day, and a page of the log."""
+    """The number of a key's requests per day, and a page of the log."""
 
     usage: list[UsageDay] = Field(description="One entry per day, the newest first, also for days without a request.")
     requests: list[LoggedRequest] = Field(

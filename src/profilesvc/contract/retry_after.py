@@ -28,15 +28,15 @@ def retry_after(value: str | None, now: float) -> float | None:
     if _SECONDS.match(text):
         return float(LONGEST if len(text.lstrip("0")) > 9 else min(int(text), LONGEST))
     for pattern in _DATES:
-        if found := pattern.match(text):
-            at = _instant(found, now)
+        if match := pattern.match(text):
+            at = _instant(match, now)
             return None if at is None else min(max(at - now, 0.0), LONGEST)
     return None
 
 
-def _instant(found: re.Match[str], now: float) -> float | None:
-    year, month, day = int(found["year"]), _MONTHS.index(found["month"]) + 1, int(found["day"])
-    if len(found["year"]) == 2:  # more than 50 years in the future means the past (RFC 9110 §5.6.7)
+def _instant(match: re.Match[str], now: float) -> float | None:
+    year, month, day = int(match["year"]), _MONTHS.index(match["month"]) + 1, int(match["day"])
+    if len(match["year"]) == 2:  # more than 50 years in the future means the past (RFC 9110 §5.6.7)
         this_year = datetime.fromtimestamp(now, UTC).year
         year += this_year // 100 * 100
         year -= 100 if year > this_year + 50 else 0
@@ -44,4 +44,4 @@ def _instant(found: re.Match[str], now: float) -> float | None:
         midnight = datetime(year, month, day, tzinfo=UTC).timestamp()
     except ValueError:
         return None
-    return midnight + 3_600 * int(found["hour"]) + 60 * int(found["minute"]) + int(found["second"])
+    return midnight + 3_600 * int(match["hour"]) + 60 * int(match["minute"]) + int(match["second"])

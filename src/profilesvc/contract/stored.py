@@ -29,7 +29,7 @@ def stored_list(text: str | None) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def shown(model: type[Model], values: JsonObject) -> Model:
+def as_stored(model: type[Model], values: JsonObject) -> Model:
     """Return what a response shows of a row: the values as they are stored, also if the model does not accept one.
 
     A required value that is missing is None.

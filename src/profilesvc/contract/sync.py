@@ -6,7 +6,8 @@ from pydantic import Field
 
 from profilesvc.contract.common import Data, PageLimit, PageNumber, Query, UtcTime
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.updates import EditStatus
+
+EditStatus = Literal["live", "pending", "overridden_by_provider"]
 
 SyncStatus = Literal["success", "skipped", "failed"]
 SyncDirection = Literal["push", "pull"]
@@ -25,7 +26,7 @@ class SyncResult(Data):
 
 
 class SyncQuery(Query):
-    """Which fields of the body to sync, and whether to sync or only to preview."""
+    """The fields of the body to sync, and the option to only preview the sync."""
 
     validateOnly: Annotated[
         Literal["true", "false"],
@@ -54,7 +55,7 @@ class FilteredField(Data):
 
 
 class SyncPreview(Data):
-    """What a sync of the same body would do now. An addition of this service."""
+    """The changes that a sync of the same body would make now. An addition of this service."""
 
     validateOnly: Literal[True] = True
     checked: CheckedBy = Field(
@@ -90,7 +91,7 @@ class ComparedField(Difference):
 
 
 class SyncComparison(Data):
-    """What was requested, what the provider has now, and what it last accepted."""
+    """The profile that was requested, that of the provider now, and the one that it last accepted."""
 
     source: JsonObject
     provider: JsonObject

@@ -3,14 +3,10 @@
 The names are the provider's. A mask is a string of paths separated by commas, in camelCase.
 """
 
-from typing import Literal
-
 from pydantic import ConfigDict, Field
 
 from profilesvc.contract.common import Body, Data, UtcTime
 from profilesvc.contract.json import JsonObject
-
-EditStatus = Literal["live", "pending", "overridden_by_provider"]
 
 
 class GoogleUpdated(Data):

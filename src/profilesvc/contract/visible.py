@@ -1,4 +1,4 @@
-"""Whether a text has anything that a reader can see: the one rule for every text that must not be empty."""
+"""The rule for every text that must not be empty: a reader can see something of it."""
 
 import re
 import unicodedata

@@ -28,7 +28,7 @@ Description = Annotated[str, Field(max_length=200), STORABLE]
 
 
 class WebhookCreate(Body):
-    """Where to send events, and which."""
+    """The address to send events to, and their types."""
 
     url: Url
     description: Annotated[Description, Field(description="For you; at most 200 characters.")] = ""
@@ -39,7 +39,7 @@ class WebhookCreate(Body):
 
 
 class WebhookChange(Body):
-    """What to change; a field that is not sent stays."""
+    """The fields of a webhook to change. A missing field keeps its value."""
 
     url: Url | None = None
     description: Description | None = None
@@ -150,7 +150,7 @@ MOST_RECOVERED = 10_000
 
 
 class WebhookRecovered(Data):
-    """How many events were queued, at most 10,000. Those that were delivered, or are on their way, are left out.
+    """The number of events that were queued, at most 10,000, without those that were delivered or are on their way.
 
     If it is 10,000, repeat the request for the others.
     """

@@ -33,12 +33,12 @@ class Edit:
         self.shown = dict(self._now)
         self._conflicts: list[str] = []
 
-    def fill(self, form: Mapping[str, str], sent: Mapping[str, Any] | None = None) -> Self:
+    def fill(self, form: Mapping[str, str], more: Mapping[str, Any] | None = None) -> Self:
         """Fill in the form that was sent, and return the edit. What only somebody else has changed is as it is now.
 
         `sent` has the fields that are not one input of the same name. A missing input is an unchanged one.
         """
-        values = {name: form.get(name, value) for name, value in self.current.items()} | dict(sent or {})
+        values = {name: form.get(name, value) for name, value in self.current.items()} | dict(more or {})
         for name, value in values.items():
             own, then, now = digest(value), self.opened(form, name), self._now[name]
             if own == then != now:
@@ -54,7 +54,7 @@ class Edit:
 
     def digests(self) -> dict[str, str]:
         """Return the inputs with the digests, for the page."""
-        return {f"{_PREFIX}{name}": shown for name, shown in self.shown.items()}
+        return {f"{_PREFIX}{name}": value for name, value in self.shown.items()}
 
     def changed(self) -> dict[str, Any]:
         """Return the fields that the user has changed."""

@@ -41,7 +41,7 @@ class Listing:
 
     @property
     def is_filtered(self) -> bool:
-        """Whether the list shows only a part of all rows."""
+        """Return whether the list shows only a part of all rows."""
         return not self.values.keys() <= {"sort", "page", "select"}
 
     def link(self, path: str = "", **changes: object) -> str:
@@ -57,11 +57,11 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown(Generic[Row]):
+class ListPage(Generic[Row]):
     """The rows of a page, of all that were found."""
 
     rows: Sequence[Row]
-    found: int
+    total: int
     page: int
 
     @property
@@ -76,14 +76,14 @@ class Shown(Generic[Row]):
 
     @property
     def pages(self) -> int:
-        """How many pages there are."""
-        return max(-(-self.found // SIZE), 1)
+        """Return the number of pages."""
+        return max(-(-self.total // SIZE), 1)
 
 
-def page_of(found: Sequence[Row], listing: Listing) -> Shown[Row]:
+def page_of(rows: Sequence[Row], listing: Listing) -> ListPage[Row]:
     """Return a page of the rows, or the last page if there are fewer."""
-    number = min(listing.page, max(-(-len(found) // SIZE), 1))
-    return Shown(found[(number - 1) * SIZE : number * SIZE], len(found), number)
+    number = min(listing.page, max(-(-len(rows) // SIZE), 1))
+    return ListPage(rows[(number - 1) * SIZE : number * SIZE], len(rows), number)
 
 
 def matches(text: str, *values: str | None, ids: Sequence[str] = ()) -> bool:

@@ -12,7 +12,7 @@ from profilesvc.api.request import current_services
 from profilesvc.api.request import headers_of as scope_headers
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN
 from profilesvc.dashboard.problems import NONE, Problems
-from profilesvc.dashboard.problems import of as problems_of
+from profilesvc.dashboard.problems import from_error as problems_of
 from profilesvc.dashboard.words import channels as channel_words
 from profilesvc.dashboard.words import events as event_words
 from profilesvc.dashboard.words import help_links, marked, values, words
@@ -28,7 +28,7 @@ from profilesvc.language.choice import LANGUAGES
 PATH = "/dashboard"
 VISIT = "profilesvc.visit"  # the key of the visit in a request's scope, for error pages
 _DONE = "notice"  # the parameter of a page after a redirect
-KEPT = "profilesvc.kept"  # the key of what was typed before the session ended
+TYPED = "profilesvc.kept"  # the key of what was typed before the session ended
 FRAGMENT = "X-Fragment"  # sent by live.js, which requests parts of pages
 # Only our own scripts and styles. Nothing is loaded from or sent to other origins.
 _POLICY = (
@@ -79,28 +79,28 @@ def _templates() -> Environment:
         problems_of=problems_of,
         in_words=problem_words.in_words,
         columns=values.columns,
-        help_of=help_links.of,
+        help_of=help_links.guide_url,
     )
     return environment
 
 
-def text(template: str, **shown: object) -> str:
+def text(template: str, **values: object) -> str:
     """Render a template; `visit` is None if no user is signed in."""
     settings = current_services().settings
     guides = settings.effective_guides_folder is not None  # without them, pages have no links to them
-    reader = {"visit": None, "kept": request.scope.get(KEPT), "language": texts.language()}
+    reader = {"visit": None, "kept": request.scope.get(TYPED), "language": texts.language()}
     common = {**reader, "product": settings.dashboard, "guides": guides}
-    return html_without_controls(_templates().get_template(template).render(**{**common, **shown}))
+    return html_without_controls(_templates().get_template(template).render(**{**common, **values}))
 
 
-def page(template: str, status: int | None = None, *, problems: Problems = NONE, **shown: object) -> Response:
+def page(template: str, status: int | None = None, *, problems: Problems = NONE, **values: object) -> Response:
     """Return a page that only the browser may cache; its status is that of its problems, unless one is given.
 
     Back to a form with problems shows it as it was. A browser cannot do that if it may not store the response to a
     POST: it would show an error page of its own.
     """
     return Response(
-        text(template, problems=problems, notice=_notice(), here=here(), languages=LANGUAGES, **shown),
+        text(template, problems=problems, notice=_notice(), here=here(), languages=LANGUAGES, **values),
         problems.status if status is None else status,
         {"Cache-Control": "private, no-cache" if request.method == "POST" and problems else "no-store"},
         content_type="text/html; charset=utf-8",

@@ -20,14 +20,14 @@ async def show(visit: Visit) -> Response:
     """Show the components, with examples that are no data of the user."""
     if visit.services.settings.production:
         raise ServiceError(NOT_FOUND, "Page not found.")
-    shown = Problems([Problem("name", "Name: is required"), Problem("url", "URL: must start with https://")])
+    examples = Problems([Problem("name", "Name: is required"), Problem("url", "URL: must start with https://")])
     return pages.page(
         "patterns.html",
         visit=visit,
-        problems=shown,
+        problems=examples,
         chart=charts.days(_COUNTS, 42, visit.now),
         bar=Bar(87.5, {"online": "M0 0h105v9H0z", "offline": "M105 0h15v9H105z"}),
         listing=Listing(f"{pages.PATH}/patterns", {"page": "2"}),
-        shown=page_of(range(140), Listing(f"{pages.PATH}/patterns", {"page": "2"})),
+        page=page_of(range(140), Listing(f"{pages.PATH}/patterns", {"page": "2"})),
         states=words.STATES,
     )

@@ -24,7 +24,7 @@ class Problems:
     def __bool__(self) -> bool:
         return bool(self.entries)
 
-    def of_input(self, name: str) -> list[str]:
+    def for_input(self, name: str) -> list[str]:
         """Return the problems to show next to an input."""
         return [problem.text for problem in self.entries if problem.field == name]
 
@@ -32,12 +32,12 @@ class Problems:
 NONE = Problems()
 
 
-def of(error: ServiceError | None, prefix: str = "") -> Problems:
+def from_error(error: ServiceError | None, prefix: str = "") -> Problems:
     """Return the problems of an error, if there is one. The id of an input is `prefix` and its name."""
     if error is None:
         return NONE
     if "errors" not in error.details:
-        return Problems([Problem("", text) for text in problem_words.of_whole(error)], error.kind.status)
+        return Problems([Problem("", text) for text in problem_words.general(error)], error.kind.status)
     entries = []
     for one in error.details["errors"]:
         name, label = problem_words.input_of(one["field"])

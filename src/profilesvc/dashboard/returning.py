@@ -1,4 +1,4 @@
-"""Where a sign-in leads back to, and what was typed in a form whose session had ended.
+"""The page to return to after a sign-in, and the fields of a form whose session had ended.
 
 The fields are in signed cookies of the browser until its user has signed in again, so that the service stores nothing
 for a client without a session (D-134). Another user who signs in there does not see them. Files, confirmations and the
@@ -43,8 +43,8 @@ def local(path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What was typed on a page: the path of the form and its fields."""
+class TypedForm:
+    """The path of a form, and its fields as they were typed."""
 
     page: str
     action: str
@@ -76,19 +76,19 @@ async def sign_in(rule: FormRule | None) -> Response:
         form = await request.form
         left_out = _LEFT_OUT | rule.secrets
         fields = [[name, text] for name, text in form.items(multi=True) if name not in left_out]
-        return _keep(services, response, owner[0], Kept(local(path), request.path, fields))
+        return _keep(services, response, owner[0], TypedForm(local(path), request.path, fields))
     return response
 
 
-def _keep(services: Services, response: Response, owner_id: int, kept: Kept) -> Response:
+def _keep(services: Services, response: Response, owner_id: int, form: TypedForm) -> Response:
     """Put what was typed into cookies, or show it on the page of the sign-in if it is too long for them."""
     until = services.clock.now() + _SECONDS * SECOND
-    content = json.dumps([owner_id, until, kept.page, kept.action, kept.fields], separators=(",", ":"))
+    content = json.dumps([owner_id, until, form.page, form.action, form.fields], separators=(",", ":"))
     sealed = _seal(services).seal_bytes(zlib.compress(content.encode("utf-8", "replace"), 9))
     if len(sealed) > _PIECE * _PIECES:
-        start = f"{services.settings.base_url}{pages.PATH}/sign-in/start?next={quote(kept.page, safe='/')}"
+        start = f"{services.settings.base_url}{pages.PATH}/sign-in/start?next={quote(form.page, safe='/')}"
         demo = services.settings.with_dev_issuer
-        return pages.page("sign_in.html", 401, start=start, ended=True, demo=demo, typed=kept.typed)
+        return pages.page("sign_in.html", 401, start=start, ended=True, demo=demo, typed=form.typed)
     for number in range(_PIECES):
         piece = sealed[number * _PIECE : (number + 1) * _PIECE]
         cookies.put(response, services, f"{cookies.TYPED}{number}", piece, _SECONDS if piece else 0)
@@ -97,17 +97,17 @@ def _keep(services: Services, response: Response, owner_id: int, kept: Kept) -> 
 
 async def show(services: Services, caller: Caller, page: Awaitable[Response]) -> Response:
     """Return a page, which shows once what its user had typed there before the session ended."""
-    kept = _opened(services, caller)
-    if kept is None:
+    form = _opened(services, caller)
+    if form is None:
         return await page
-    cast(Any, request.scope)[pages.KEPT] = kept
+    cast(Any, request.scope)[pages.TYPED] = form
     response = await page
     for number in range(_PIECES):
         cookies.remove(response, services, f"{cookies.TYPED}{number}")
     return response
 
 
-def _opened(services: Services, caller: Caller) -> Kept | None:
+def _opened(services: Services, caller: Caller) -> TypedForm | None:
     """Return what this user had typed on this page, if that is to be shown now."""
     pieces = [cookies.get(services, f"{cookies.TYPED}{number}") or "" for number in range(_PIECES)]
     content = _seal(services).unseal_bytes("".join(pieces)) if pieces[0] and not pages.is_fragment() else None
@@ -115,7 +115,7 @@ def _opened(services: Services, caller: Caller) -> Kept | None:
         return None
     owner_id, until, page, action, fields = json.loads(zlib.decompress(content))
     is_here = owner_id == caller.owner_id and services.clock.now() < until
-    return Kept(page, action, fields) if is_here and page.partition("?")[0] == request.path else None
+    return TypedForm(page, action, fields) if is_here and page.partition("?")[0] == request.path else None
 
 
 def _seal(services: Services) -> Seal:
@@ -124,11 +124,11 @@ def _seal(services: Services) -> Seal:
 
 def _page_of_form() -> str:
     """Return the page with the form of this request or with the part that it requests: the browser's Referer."""
-    sent = _REFERER.fullmatch(request.headers.get("Referer", ""))
-    if sent is not None and parse_origin(sent["origin"]) == origins.own(current_services().settings):
-        path, _, _ = sent["path"].partition("?")
+    referer = _REFERER.fullmatch(request.headers.get("Referer", ""))
+    if referer is not None and parse_origin(referer["origin"]) == origins.own(current_services().settings):
+        path, _, _ = referer["path"].partition("?")
         if path.startswith(pages.PATH) and _is_page(path):
-            return sent["path"]
+            return referer["path"]
     return page_of(request.path) or pages.PATH
 
 

@@ -57,7 +57,7 @@ class Visit:
         Raises:
             ServiceError: VALIDATION_ERROR, NOT_FOUND.
         """
-        name = of_path("locationId", location_name, location)
+        name = path_value("locationId", location_name, location)
         return await access.require_location(self.services, self.caller, name)
 
     async def title(self, location: AllowedLocation) -> str:
@@ -69,7 +69,7 @@ class Visit:
 View = Callable[..., Coroutine[object, None, Response]]
 
 
-def of_path(parameter: str, canonical: Callable[..., str], *values: str) -> str:
+def path_value(parameter: str, canonical: Callable[..., str], *values: str) -> str:
     """Return the canonical form of a parameter of the path.
 
     Raises:
@@ -81,13 +81,13 @@ def of_path(parameter: str, canonical: Callable[..., str], *values: str) -> str:
         raise invalid("path", parameter, str(error)) from None
 
 
-def form_key(form: Mapping[str, str], sent: object) -> IdempotencyKey:
+def form_key(form: Mapping[str, str], document: object) -> IdempotencyKey:
     """Return the idempotency key of a form: the value of its field `once`, and the fingerprint of what it sends.
 
     Raises:
         ServiceError: VALIDATION_ERROR.
     """
-    key = idempotency_key([[form.get("once", "")]], sent)
+    key = idempotency_key([[form.get("once", "")]], document)
     assert key is not None, "one value was given"
     return key
 
@@ -174,12 +174,12 @@ def require_own_origin(services: Services) -> None:
     Raises:
         ServiceError: AUTH_INSUFFICIENT_PERMISSIONS.
     """
-    sent, site = request.headers.get("Origin"), request.headers.get("Sec-Fetch-Site")
+    origin, site = request.headers.get("Origin"), request.headers.get("Sec-Fetch-Site")
     own = origins.own(services.settings)
-    if site == "same-origin" and sent == "null":
+    if site == "same-origin" and origin == "null":
         current_request().origin_header = None
         return
-    is_own = sent is None or (own is not None and parse_origin(sent) == own)
+    is_own = origin is None or (own is not None and parse_origin(origin) == own)
     if not is_own or site not in {None, "same-origin", "none"}:
         address = f"{services.settings.base_url}{pages.PATH}"
         raise ServiceError(

@@ -17,7 +17,7 @@ from pathlib import Path
 from sqlite3 import OperationalError
 from typing import Any
 
-from sqlalchemy import Connection, TextClause, event, text
+from sqlalchemy import Connection, event, text
 from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
@@ -26,7 +26,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from profilesvc.database.disposal import dispose
 from profilesvc.database.leases import Leases, PostgresLeases, SingleProcessLeases
 from profilesvc.database.outage import Outage
-from profilesvc.database.pool_usage import PoolUsage, of_engine, of_lock
+from profilesvc.database.pool_usage import PoolUsage, engine_usage, lock_usage
 from profilesvc.database.postgres import BUSY_SECONDS, connect, connect_args, parsed_url, standby_url
 from profilesvc.database.postgres_pool import PostgresPool
 from profilesvc.database.private_files import make_private
@@ -160,12 +160,12 @@ class Storage:
         self._writers = self.engine.execution_options(sqlite_begin="IMMEDIATE")
         self._write_lock = asyncio.Lock()
 
-    def read(self, *, may_be_old: bool = False) -> "Reading":
+    def read(self, *, may_be_old: bool = False) -> "Read":
         """Start a unit of statements that change nothing; each sees what is committed when it runs.
 
         With `may_be_old` they run on the replica, if there is one, and see what was committed some seconds ago.
         """
-        return Reading(self, self.replica if may_be_old else None)
+        return Read(self, self.replica if may_be_old else None)
 
     def for_another_loop(self) -> "Storage":
         """Return a storage with a connection of its own, for the event loop of another thread."""
@@ -275,9 +275,13 @@ class Storage:
         return False
 
     async def _has_written(self) -> bool:
+        """Store something without meaning. SQLite does not write what a row already has."""
+        small = "UPDATE alembic_version SET version_num = version_num"
+        if self.is_sqlite:
+            small = f"PRAGMA user_version = {time.time_ns() & 0xFFFF}"
         try:
             async with self.write() as session:
-                await session.execute(_small_write(self.is_sqlite))
+                await session.execute(text(small))
         except ServiceError:
             return False
         return True
@@ -311,7 +315,7 @@ class Storage:
 
     def pools(self) -> dict[str, PoolUsage]:
         """Return how full the pools of connections are, by name."""
-        writers = {"writing": of_lock(self._write_lock) if self.is_sqlite else of_engine(self.engine)}
+        writers = {"writing": lock_usage(self._write_lock) if self.is_sqlite else engine_usage(self.engine)}
         readers = self.readers.usage()
         if self.replica is not None:
             writers["replica"] = self.replica.usage()
@@ -333,21 +337,14 @@ class Storage:
         await dispose(self.engine)
 
 
-def _small_write(is_sqlite: bool) -> TextClause:
-    """Return a statement that stores something without meaning. SQLite does not write what a row already has."""
-    if is_sqlite:
-        return text(f"PRAGMA user_version = {time.time_ns() & 0xFFFF}")
-    return text("UPDATE alembic_version SET version_num = version_num")
-
-
 def _left(seconds: float, started_at: float) -> float:
     """Return the seconds of the next unit: the full time after a quick one, because the database works again."""
     took = time.monotonic() - started_at
     return BUSY_SECONDS if took < LAST_SECONDS else max(LAST_SECONDS, seconds - took)
 
 
-class Reading:
-    """A unit of reading. It is a class because a context manager made of a generator costs as much as a query."""
+class Read:
+    """A unit of reads. It is a class because a context manager made of a generator costs as much as a query."""
 
     def __init__(self, storage: Storage, replica: Replica | None = None) -> None:
         self._storage, self._replica = storage, replica

@@ -100,8 +100,9 @@ class PostgresLeases:
         try:
             yield was_free
         finally:
-            renewing.cancel()
-            await asyncio.wait([renewing])
+            while not renewing.done():  # Python 3.11 can lose a cancellation
+                renewing.cancel()
+                await asyncio.wait([renewing], timeout=1)
             with contextlib.suppress(ServiceError):  # the lease ends by itself
                 await self._run(lambda connection: connection.execute(_END, name, holder))
 

@@ -81,10 +81,10 @@ async def problem(engine: AsyncEngine) -> str | None:
             return "the workers do not know the coordinator: run SELECT citus_set_coordinator_host('HOST', PORT) in it"
         if not await _is(connection, _HAS_SHARDS):
             return "there is no worker: run SELECT citus_add_node('HOST', PORT) for each, in this database"
-        return of_nodes(Node(*row) for row in await connection.execute(_EVERY))
+        return first_problem(Node(*row) for row in await connection.execute(_EVERY))
 
 
-def of_nodes(nodes: Iterable[Node]) -> str | None:
+def first_problem(nodes: Iterable[Node]) -> str | None:
     """Return the first problem with the nodes."""
     versions: dict[str, str] = {}
     for node in nodes:
@@ -97,8 +97,8 @@ def of_nodes(nodes: Iterable[Node]) -> str | None:
             return f"the node {node.name} does not know the tables: run {node.syncing}"
         versions[node.result] = node.name
     if len(versions) > 1:
-        found = ", ".join(f"{version} at {name}" for version, name in sorted(versions.items()))
-        return f"the versions of the extension differ ({found}): run ALTER EXTENSION citus UPDATE on each node"
+        listed = ", ".join(f"{version} at {name}" for version, name in sorted(versions.items()))
+        return f"the versions of the extension differ ({listed}): run ALTER EXTENSION citus UPDATE on each node"
     return None
 
 

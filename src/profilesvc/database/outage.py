@@ -45,7 +45,7 @@ class Outage:
 
     @property
     def is_for_writing(self) -> bool:
-        """Whether the last write failed, because the disk is full or the database is read-only."""
+        """Return whether the last write failed because the disk is full or the database is read-only."""
         return self._lost_at is not None and self._for_writing
 
     def count_rejected(self, error: ServiceError, requests: int = 1) -> bool:

@@ -1,4 +1,4 @@
-"""How full the pools of connections are: read when the metrics are, at no cost for the units of work."""
+"""The usage of connection pools. It is read when the metrics are, at no cost for the units of work."""
 
 import asyncio
 from typing import NamedTuple, cast
@@ -8,20 +8,20 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 
 class PoolUsage(NamedTuple):
-    """How many connections a pool may open, how many are in use, and how many requests wait for one."""
+    """The size of a pool, the number of its connections in use, and the number of requests that wait for one."""
 
     size: int
     in_use: int
     waiting: int
 
 
-def of_engine(engine: AsyncEngine) -> PoolUsage:
+def engine_usage(engine: AsyncEngine) -> PoolUsage:
     """Return the usage of SQLAlchemy's pool."""
     pool = cast(QueuePool, engine.pool)
     return PoolUsage(pool.size(), pool.checkedout(), _waiting(getattr(getattr(pool, "_pool", None), "_queue", None)))
 
 
-def of_lock(lock: asyncio.Lock) -> PoolUsage:
+def lock_usage(lock: asyncio.Lock) -> PoolUsage:
     """Return the usage of the lock that admits one writer at a time."""
     return PoolUsage(1, int(lock.locked()), _waiting(lock))
 

@@ -99,7 +99,7 @@ def parsed_url(text: str) -> URL:
         if name not in accepted:
             hint = "; for TLS write ssl=require or ssl=verify-full" if name.startswith("ssl") else ""
             raise ArgumentError(f"{name} is not a parameter of the driver{hint}")
-    return _with_a_primary(url)
+    return _for_several(url, "read-write")
 
 
 def named(text: str, role: str) -> str:
@@ -116,15 +116,10 @@ def named(text: str, role: str) -> str:
 
 def standby_url(text: str) -> str:
     """Return the URL of a replica, which is the standby of several hosts unless the URL asks for another."""
-    url = make_url(text)
-    if isinstance(url.query.get("host"), tuple) and "target_session_attrs" not in url.query:
-        url = url.update_query_dict({"target_session_attrs": "standby"})
-    return url.render_as_string(hide_password=False)
+    return _for_several(make_url(text), "standby").render_as_string(hide_password=False)
 
 
-def _with_a_primary(url: URL) -> URL:
-    """Connect to the one of several hosts that accepts writes, unless the URL asks for another."""
-    hosts = url.query.get("host", ())
-    if isinstance(hosts, str) or len(hosts) < 2 or "target_session_attrs" in url.query:
-        return url
-    return url.update_query_dict({"target_session_attrs": "read-write"})
+def _for_several(url: URL, attributes: str) -> URL:
+    """Connect to the one of several hosts that has these attributes, unless the URL asks for another."""
+    has_several = isinstance(url.query.get("host"), tuple) and "target_session_attrs" not in url.query
+    return url.update_query_dict({"target_session_attrs": attributes}) if has_several else url

@@ -33,7 +33,7 @@ Value = TypeVar("Value")
 
 
 class State(NamedTuple):
-    """How many seconds the standby is behind, if that is known, and why it is not used; empty if it is."""
+    """The lag of the standby in seconds, if it is known, and why it is not used; empty if it is."""
 
     lag: float | None
     problem: str

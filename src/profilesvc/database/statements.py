@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, Self, cast
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, cast
 
 from sqlalchemy import (
     URL,
@@ -17,6 +17,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Executable,
+    FromClause,
     Result,
     Select,
     StaticPool,
@@ -138,6 +139,30 @@ async def fetch_one(
         return (rows[0] if rows else None), ()
     rows = await fetch(session, query.with_prefetch(prefetch.query), **parameters, **prefetch.parameters)
     return (rows[0][: query.width], rows[0][query.width :]) if rows else (None, ())
+
+
+Record = TypeVar("Record")
+
+
+def columns(table: FromClause, names: Sequence[str]) -> list[ColumnElement[Any]]:
+    """Return the columns of a table that have these names, such as the fields of a record."""
+    return [table.c[name] for name in names]
+
+
+async def records(session: Executor, kind: Callable[..., Record], query: Executable) -> list[Record]:
+    """Return the rows of a query; a field of a record is the column with its name."""
+    return [kind(**row._mapping) for row in await session.execute(query)]
+
+
+async def record(session: Executor, kind: Callable[..., Record], query: Executable) -> Record | None:
+    """Return the first row of a query as `records` does, or None."""
+    row = (await session.execute(query)).first()
+    return None if row is None else kind(**row._mapping)
+
+
+async def has_row(session: Executor, statement: Executable) -> bool:
+    """Return whether a query finds a row, or a write with RETURNING changes one."""
+    return (await session.execute(statement)).first() is not None
 
 
 def insert_into(session: AsyncSession, table: Table) -> Insert:

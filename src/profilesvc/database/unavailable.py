@@ -99,12 +99,13 @@ def reason(error: BaseException) -> str:
 def as_unavailable(error: BaseException) -> ServiceError | None:
     """Return SERVICE_UNAVAILABLE if the database is unavailable, or None for a defect, such as a broken statement."""
     if isinstance(error, _UNAVAILABLE):
-        return None if _is_wrong_statement(error) else _unavailable()
+        is_wrong = getattr(getattr(error, "orig", error), "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
+        return None if is_wrong else _unavailable()  # a statement with an unknown table, which a retry does not help
     if not isinstance(error, sqlalchemy.exc.DBAPIError | asyncpg.PostgresError):
         return None
-    is_unavailable = (
-        sqlstate(error).startswith((*_LOST, *_BUSY)) or _is_without_schema(error) or _is_of_lost_node(error)
-    )
+    code = sqlstate(error)
+    has_lost_node = code == _INTERNAL and any(text in reason(error) for text in _LOST_NODE)
+    is_unavailable = code.startswith((*_LOST, *_BUSY)) or has_lost_node or _is_without_schema(error)
     return _unavailable() if is_unavailable or getattr(error, "connection_invalidated", False) else None
 
 
@@ -119,21 +120,13 @@ def is_lost(error: BaseException) -> bool:
         return True
     if code := sqlstate(error):
         return code.startswith(_LOST) or _is_without_schema(error)
-    return not isinstance(error, TimeoutError | sqlalchemy.exc.TimeoutError) and not _is_of_sqlite(error)
+    is_of_sqlite = isinstance(getattr(error, "orig", error), sqlite3.Error)
+    return not is_of_sqlite and not isinstance(error, TimeoutError | sqlalchemy.exc.TimeoutError)
 
 
 def _is_without_schema(error: BaseException) -> bool:
     """Return whether one of the service's tables is missing: the role may not use the schema. Others are a defect."""
     return sqlstate(error) == "42P01" and any(f'"{name}"' in reason(error) for name in metadata.tables)
-
-
-def _is_of_lost_node(error: BaseException) -> bool:
-    """Return whether a node of a cluster was lost while it ran a statement or a commit."""
-    return sqlstate(error) == _INTERNAL and any(text in reason(error) for text in _LOST_NODE)
-
-
-def _is_of_sqlite(error: BaseException) -> bool:
-    return isinstance(getattr(error, "orig", error), sqlite3.Error)
 
 
 def _unavailable() -> ServiceError:
@@ -149,8 +142,3 @@ def raising_unavailable() -> Iterator[None]:
         if (unavailable := as_unavailable(error)) is not None:
             raise unavailable from error
         raise
-
-
-def _is_wrong_statement(error: BaseException) -> bool:
-    """Return whether SQLite reports a wrong statement, such as one with an unknown table: a retry would not help."""
-    return getattr(getattr(error, "orig", error), "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR

@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 class Transaction(Protocol):
     """A transaction of prepared statements that reads what it decides on."""
 
-    async def fetch(self, step: Executions) -> list[Sequence[Any]]:
+    async def fetch(self, step: Executions) -> list[Mapping[str, Any]]:
         """Run a statement with each row of values, and return the rows of all executions in their order."""
 
 
@@ -69,13 +69,13 @@ class SqliteWriter:
             raise
         return result
 
-    async def fetch(self, step: Executions) -> list[Sequence[Any]]:
+    async def fetch(self, step: Executions) -> list[Mapping[str, Any]]:
         """See Transaction."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._fetch, step)
 
-    def _fetch(self, step: Executions) -> list[Sequence[Any]]:
+    def _fetch(self, step: Executions) -> list[Mapping[str, Any]]:
         assert self._connection is not None, "inside transact()"
-        return [found for row in step.rows for found in self._connection.execute(step.sql, row).fetchall()]
+        return [result for row in step.rows for result in self._connection.execute(step.sql, row).fetchall()]
 
     def _begin(self, until: float) -> None:
         connection = self._connection = self._connection or self._opened()
@@ -112,6 +112,7 @@ class SqliteWriter:
 
     def _opened(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, isolation_level=None)
+        connection.row_factory = sqlite3.Row  # read by name, like the rows of asyncpg
         for pragma in self._pragmas:
             connection.execute(f"PRAGMA {pragma}")
         return connection
@@ -165,7 +166,7 @@ class _PostgresTransaction:
     def __init__(self, connection: asyncpg.Connection) -> None:
         self._connection = connection
 
-    async def fetch(self, step: Executions) -> list[Sequence[Any]]:
+    async def fetch(self, step: Executions) -> list[Mapping[str, Any]]:
         """See Transaction; all executions are sent at once."""
-        rows: list[Sequence[Any]] = await self._connection.fetchmany(step.sql, step.rows)
+        rows: list[Mapping[str, Any]] = await self._connection.fetchmany(step.sql, step.rows)
         return rows

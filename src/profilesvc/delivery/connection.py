@@ -61,12 +61,12 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_closed(self) -> bool:
-        """Whether no more can be sent or received."""
+        """Return whether the connection is closed, so that no more can be sent or received."""
         return self._transport is None or self._transport.is_closing()
 
     @property
     def can_be_kept(self) -> bool:
-        """Whether another request can follow."""
+        """Return whether another request can follow."""
         return self._is_whole and self._keeps and not self.is_closed
 
     def abort(self) -> None:

@@ -17,7 +17,7 @@ from profilesvc.delivery.smtp import UNSUBSCRIBE, Mailer, Rejected, Unsent
 from profilesvc.domain import heartbeats
 from profilesvc.domain.alerts import next_time
 from profilesvc.domain.bidi import html_without_controls, without_controls
-from profilesvc.domain.mailboxes import mailbox
+from profilesvc.domain.hosts import mailbox
 from profilesvc.domain.problems import counted
 from profilesvc.domain.time import DAY, SECOND, parse_iso
 from profilesvc.services.context import Services
@@ -101,7 +101,7 @@ async def _when(services: Services, settings: AlertSettings, due: Due) -> When |
     if is_answer or event.type in DOWN:
         async with services.storage.read() as session:
             told = await stored.told(session, due.owner_id, due.channel.id, number_of(event), due.now)
-        if (outcome := _of_told(event, told, due.now)) is not None:
+        if (outcome := _unwanted(event, told, due.now)) is not None:
             return outcome
         when = "again" if told.event_id == number_of(event) else "now"
         if when == "again" and not settings.reminders:
@@ -117,7 +117,7 @@ async def _when(services: Services, settings: AlertSettings, due: Due) -> When |
     return "digest" if until is None else Postponed(until)
 
 
-def _of_told(event: PublishedEvent, told: Told, now: int) -> Outcome | None:
+def _unwanted(event: PublishedEvent, told: Told, now: int) -> Outcome | None:
     """Return what becomes of an alert that is no news to its reader, or not wanted yet; None if it is sent."""
     if event.type == "connection.online":
         if told.type not in DOWN:

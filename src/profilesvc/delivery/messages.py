@@ -8,7 +8,7 @@ from profilesvc.storage.events import Subject
 
 
 class Story(NamedTuple):
-    """What happened, in one sentence, and what its reader can do about it. `detail` is long, such as text of a post."""
+    """An event in one sentence, and what its reader can do about it. `detail` is long, such as the text of a post."""
 
     title: str
     advice: str = ""

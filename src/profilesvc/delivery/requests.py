@@ -28,7 +28,7 @@ class SentRequest:
     is_signed: bool
 
 
-async def of_delivery(services: Services, caller: Caller, webhook_id: int, entry: DeliveryEntry) -> SentRequest | None:
+async def sent_request(services: Services, caller: Caller, webhook_id: int, entry: DeliveryEntry) -> SentRequest | None:
     """Return the request of the last attempt of a delivery, or None if nothing was sent.
 
     It is built again from the event, the time of the attempt and the secret, so that it need not be stored. The

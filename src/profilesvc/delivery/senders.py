@@ -1,4 +1,4 @@
-"""What the worker and the senders of each kind of channel exchange."""
+"""The values that the worker and the senders of each kind of channel exchange."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from profilesvc.delivery.connection import Broken, Connect, Connection, connect
 from profilesvc.domain.addresses import Target, is_public
-from profilesvc.services.notify.resolving import Lookups, Resolver
+from profilesvc.services.context import Resolver
+from profilesvc.services.notify.resolving import Lookups
 
 SECONDS = 10.0  # until the head of the response
 BODY_SECONDS = 5.0

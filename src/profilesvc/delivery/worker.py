@@ -5,10 +5,10 @@ never a loss (docs/events.md).
 """
 
 import asyncio
-import contextlib
+import contextvars
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 
 import orjson
 
@@ -30,6 +30,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import SECOND
 from profilesvc.services import events
 from profilesvc.services.context import Services
+from profilesvc.services.jobs import Job, Where
 from profilesvc.services.notify.webhooks import WEBHOOKS, disable
 from profilesvc.storage import events as stored_events
 from profilesvc.storage.events import Subject
@@ -41,10 +42,6 @@ LEASE = 60 * SECOND
 _PAGE = 200  # due rows that are read at once
 _PAGES = 3  # in a round
 _POLL_SECONDS = 1.0
-_COMMIT_SECONDS = 0.02  # from the signal of a new event to its commit
-_ROUND_SECONDS = (
-    0.2  # from one round to the next, because a round for several deliveries costs little more than for one
-)
 _CHANCE_BYTES = 3  # a length of its own, so that seeded tests make the same secrets as without attempts
 
 
@@ -98,7 +95,8 @@ class Worker:
         return await storage.transact(lambda by: deliveries.claim(by, storage.dialect, rows, now, now + LEASE))
 
     def _start(self, batch: list[Claimed], now: int) -> None:
-        task = asyncio.get_running_loop().create_task(self._deliver(batch, now))
+        # An empty context gives each call its own time for the database, not that of the job.
+        task = asyncio.get_running_loop().create_task(self._deliver(batch, now), context=contextvars.Context())
         self._calls[task] = batch[0]
         task.add_done_callback(self._ended)
 
@@ -254,39 +252,17 @@ def _with(attempts: str, attempt: Attempt) -> str:
     return orjson.dumps([*orjson.loads(attempts), attempt]).decode()
 
 
-async def _run(services: Services, worker: Worker, stop: asyncio.Event) -> None:
-    loop = asyncio.get_running_loop()
-    while not stop.is_set():
-        services.due.clear()
-        last = loop.time()
-        try:
-            await worker.run_round()
-        except ServiceError as error:
-            services.failed_in_background("deliveries", error)
-        except Exception:  # a defect must not end the rounds
-            log.exception("deliveries: unexpected")
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(services.due.wait(), _POLL_SECONDS)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), max(_COMMIT_SECONDS, last + _ROUND_SECONDS - loop.time()))
+def job(services: Services, senders: Mapping[str, Sender]) -> Job:
+    """Return the job that delivers what is due."""
+    worker = Worker(services, senders, services.settings.webhooks.calls)
 
-
-@contextlib.asynccontextmanager
-async def in_background(services: Services, senders: Mapping[str, Sender]) -> AsyncIterator[None]:
-    """Deliver as long as the block runs, unless the settings leave it to other processes."""
-    settings = services.settings.webhooks
-    if not settings.deliver:
-        yield
-        return
-    stop, worker = asyncio.Event(), Worker(services, senders, settings.calls)
-    running = asyncio.get_running_loop().create_task(_run(services, worker, stop))
-    try:
-        yield
-    finally:
-        stop.set()
-        services.due.set()
-        await running
+    async def stop(_services: Services) -> None:
         await worker.stop()
+
+    async def run(_services: Services) -> None:
+        await worker.run_round()
+
+    return Job("deliveries", run, 0, _POLL_SECONDS, Where.EVERY, wake=services.due, end=stop)
 
 
 async def deliver_due(services: Services, senders: Mapping[str, Sender]) -> int:

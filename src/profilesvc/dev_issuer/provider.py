@@ -71,7 +71,7 @@ class DevIssuer:
     async def _linked(self, services: Services) -> list[Linked]:
         """Return all linked users. The first call links the demo users."""
         async with services.storage.read() as session:
-            linked = await identities.of_issuer(session, self.url)
+            linked = await identities.issuer_subjects(session, self.url)
             subjects, demo_users = {user.subject for user in linked}, {}
             for person in self._demo_users:
                 if (subject := f"demo-{person['id']}") not in subjects:
@@ -82,7 +82,7 @@ class DevIssuer:
         async with services.storage.write() as session:
             for subject, user in missing.items():
                 await identities.link(session, self.url, subject, user.id, services.clock.now())
-            return await identities.of_issuer(session, self.url)
+            return await identities.issuer_subjects(session, self.url)
 
     def accepts(self, redirect_uri: str) -> bool:
         """Return whether the URI is on this machine or at the service itself (RFC 8252 §7.3)."""

@@ -120,8 +120,8 @@ async def _authorize(issuer: DevIssuer, values: "MultiDict[str, str]") -> Respon
         challenge = _check_request(parameters)
         users = await issuer.users(current_services())
         if "subject" not in parameters or request.method == "GET":
-            shown = {name: parameters[name] for name in _PARAMETERS if name in parameters}
-            page = pages.login(users, shown)
+            fields = {name: parameters[name] for name in _PARAMETERS if name in parameters}
+            page = pages.login(users, fields)
             return Response(page, 200, pages.headers(redirect_uri), content_type="text/html; charset=utf-8")
         if parameters["subject"] not in {user.subject for user in users}:
             raise _OAuthError("access_denied", "the demo user does not exist")

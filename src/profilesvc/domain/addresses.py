@@ -1,4 +1,4 @@
-"""Which addresses a webhook may use, so that an owner cannot make the service call its own network.
+"""The addresses that a webhook may use. An owner cannot make the service call its own network.
 
 An address must be public in every respect: the list of special addresses of IANA, those of clouds, and the ranges that
 contain an IPv4 address are rejected. A host is a name by the rule of `hosts.py`, or an address in its usual

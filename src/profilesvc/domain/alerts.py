@@ -1,4 +1,4 @@
-"""When an alert is sent: the quiet time and the daily digest, by the clock of its address's time zone."""
+"""The time to send an alert: quiet time and daily digest, in the time zone of its address."""
 
 from datetime import UTC, datetime, timedelta
 from datetime import time as clock_time
@@ -21,8 +21,8 @@ def next_time(at: str, zone: str, after: int) -> int:
 
 def quiet_until(start: str, end: str, zone: str, now: int) -> int | None:
     """Return when the quiet time ends, or None outside of it. It may contain midnight; equal times mean none."""
-    shown = f"{_local(now, zone):%H:%M}"
-    is_quiet = start <= shown < end if start <= end else shown >= start or shown < end
+    local_time = f"{_local(now, zone):%H:%M}"
+    is_quiet = start <= local_time < end if start <= end else local_time >= start or local_time < end
     if not is_quiet:
         return None
     until = next_time(end, zone, now)

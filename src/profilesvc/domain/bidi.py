@@ -17,4 +17,4 @@ def html_without_controls(html: str) -> str:
     """Return a page whose texts have none of these characters. Fields of forms keep theirs."""
     if _CONTROLS.search(html) is None:
         return html
-    return _KEPT_IN_HTML.sub(lambda found: found[0] if found[0].startswith("<") else "", html)
+    return _KEPT_IN_HTML.sub(lambda match: match[0] if match[0].startswith("<") else "", html)

@@ -1,4 +1,4 @@
-"""Which site is this: domains of keys, origins of pages and the sites that heartbeats name, by one rule (D-30, D-127).
+"""Sites by one rule (D-30, D-127): domains of keys, origins of pages, and the sites that heartbeats name.
 
 A site is `host` or `host:port`, with the host in the form of `hosts.py`. The ports 80 and 443 are left out, because the
 scheme does not count. Sites are compared exactly: a suffix match would accept `evil-example.com` for `example.com`.

@@ -5,6 +5,8 @@ import secrets
 from collections import Counter
 from typing import Protocol
 
+_BASE32 = "0123456789abcdefghjkmnpqrstvwxyz"  # of the ids of syncs
+
 
 class Entropy(Protocol):
     """A source of random bytes."""
@@ -31,3 +33,9 @@ class SeededEntropy:
     def token_bytes(self, count: int) -> bytes:
         self._calls[count] += 1
         return hashlib.shake_256(f"{self._seed}:{count}:{self._calls[count]}".encode()).digest(count)
+
+
+def new_sync_id(now: int, entropy: Entropy) -> str:
+    """Return `sync_` and 20 characters: ten of the time, so that ids sort by it, and ten random ones."""
+    number = (now << 50) | (int.from_bytes(entropy.token_bytes(7), "big") & ((1 << 50) - 1))
+    return "sync_" + "".join(_BASE32[(number >> shift) & 31] for shift in range(95, -1, -5))

@@ -1,11 +1,11 @@
-"""Connection states, derived from the times of heartbeats, now and for the last 30 days."""
+"""Connection states, from the times of heartbeats, now and for the last 30 days, and why a site is not connected."""
 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple, get_args
 
-from profilesvc.contract.connection import ConnectionState
+from profilesvc.contract.connection import ConnectionState, ReasonHint
 from profilesvc.domain.domains import same_sites
 from profilesvc.domain.time import DAY, HOUR, iso
 
@@ -13,6 +13,8 @@ NEXT_HEARTBEAT_SECONDS = 3_600  # what the response to a heartbeat asks for
 ONLINE_FOR = 2 * HOUR
 OFFLINE_AFTER = DAY
 HISTORY = 30 * DAY
+Rejection = Literal["wrong_secret", "revoked", "origin_not_allowed"]  # `reason` in the log of requests
+REJECTIONS: tuple[Rejection, ...] = get_args(Rejection)
 
 
 def state(last_heartbeat_at: int | None, now: int) -> ConnectionState:
@@ -80,15 +82,15 @@ def periods(spans: list[Span], now: int, since: int) -> list[Period]:
     starts where the previous one ends, and neighbours differ.
     """
     start = max(since, now - HISTORY)
-    found: list[Period] = []
+    result: list[Period] = []
     for name, first, last in _intervals(spans, now, since):
         begin, end = max(first, start), min(last, now)
         if begin >= end:
             continue
-        if found and found[-1].state == name:
-            begin = found.pop().from_
-        found.append(Period(name, begin, end))
-    return found
+        if result and result[-1].state == name:
+            begin = result.pop().from_
+        result.append(Period(name, begin, end))
+    return result
 
 
 def joined(spans: list[Span]) -> list[Span]:
@@ -101,10 +103,10 @@ def joined(spans: list[Span]) -> list[Span]:
     return joint
 
 
-def online_share(found: list[Period]) -> float | None:
+def online_share(history: list[Period]) -> float | None:
     """Return the part of the time, from 0 to 1, that was online; None if there was no time yet."""
-    total = sum(one.to - one.from_ for one in found)
-    return sum(one.to - one.from_ for one in found if one.state == "online") / total if total else None
+    total = sum(one.to - one.from_ for one in history)
+    return sum(one.to - one.from_ for one in history if one.state == "online") / total if total else None
 
 
 def daily_contacts(runs: Iterable[tuple[str, Span]], now: int, days: int) -> list[int]:
@@ -130,3 +132,68 @@ def _intervals(spans: list[Span], now: int, since: int) -> list[tuple[Connection
         idle, offline = min(span.to + ONLINE_FOR, until), min(span.to + OFFLINE_AFTER, until)
         intervals += [("online", span.from_, idle), ("idle", idle, offline), ("offline", offline, until)]
     return intervals
+
+
+class Reason(NamedTuple):
+    """The first thing that the owner should check, and since when it is known, in milliseconds; None: nothing."""
+
+    hint: ReasonHint | None
+    at: int | None = None
+
+
+class Known(NamedTuple):
+    """The known state of a key. Instants in milliseconds.
+
+    `secret_at` is when the newest secret was made, and `retiring_until` when the one before ends or has ended.
+    `rejection` is the newest rejected request of the key.
+    """
+
+    created_at: int
+    is_held: bool = False
+    last_heartbeat_at: int | None = None
+    last_used_at: int | None = None
+    mismatch: bool = False
+    secret_at: int | None = None
+    retiring_until: int | None = None
+    rejection: tuple[Rejection, int] | None = None
+
+
+def reason(known: Known, now: int) -> Reason:
+    """Return what the owner should check first. What is certain comes before what is only likely.
+
+    Anyone can send a wrong secret or use another page, so neither says anything of a site that is online. A token that
+    was revoked had been issued to the site, so it does.
+    """
+    contact = max(known.last_heartbeat_at or 0, known.last_used_at or 0)
+    rejection, rejected_at = known.rejection or (None, 0)
+    if rejected_at < contact:
+        rejection = None
+    connection = state(known.last_heartbeat_at, now)
+    if known.is_held:
+        return Reason("deactivated")
+    if _is_changed(known, contact, now):
+        return Reason("secret_changed", known.secret_at)
+    if rejection == "revoked":
+        return Reason("token_revoked", rejected_at)
+    if rejection == "wrong_secret" and connection != "online":
+        return Reason("secret_rejected", rejected_at)
+    if rejection == "origin_not_allowed" and connection != "online":
+        return Reason("origin_not_allowed", rejected_at)
+    if known.last_heartbeat_at is None:
+        return Reason("never_connected")
+    if known.mismatch:
+        return Reason("site_mismatch")
+    return Reason(None) if connection == "online" else Reason("was_online", known.last_heartbeat_at)
+
+
+def _is_changed(known: Known, contact: int, now: int) -> bool:
+    """Return whether the secret was replaced since the last contact, and no earlier one is valid."""
+    if known.secret_at is None or known.secret_at <= known.created_at or contact == 0:
+        return False
+    return contact <= known.secret_at and (known.retiring_until or 0) <= now
+
+
+def rejection_of(logged: str | None) -> tuple[Rejection, int] | None:
+    """Return a rejection as a query has joined it: its reason and its instant."""
+    name, _, at = (logged or "").partition(" ")
+    return next(((each, int(at)) for each in REJECTIONS if each == name), None)

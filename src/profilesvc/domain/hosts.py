@@ -1,8 +1,10 @@
 """Hosts as browsers read them, so that two spellings of one host are equal wherever hosts are compared (D-127).
 
-The rule is the host parser of the URL Standard (https://url.spec.whatwg.org/#host-parsing): UTS 46 without transitional
-processing, IPv4 addresses in every form, IPv6 addresses in brackets. Labels have at most 63 octets and names at most
-253, because DNS has no longer ones; of ASCII only letters, digits, hyphens and underscores are accepted.
+Mailboxes are as every mail server and every header accepts them: the dot-atom and the lengths of RFC 5321.
+
+The rule for hosts is the host parser of the URL Standard (https://url.spec.whatwg.org/#host-parsing): UTS 46 without
+transitional processing, IPv4 addresses in every form, IPv6 addresses in brackets. Labels have at most 63 octets and
+names at most 253, because DNS has no longer ones; of ASCII only letters, digits, hyphens and underscores are accepted.
 """
 
 import re
@@ -19,6 +21,14 @@ _NUMBER = re.compile(r"(?:[0-9]+|0x[0-9a-f]*)\Z", re.ASCII)
 _JOINERS = "\u200c\u200d"
 _EMOJI_STYLE = "\ufe0f"  # keyboards add it to emoji, and browsers leave it out
 _LONGEST_INPUT = 1_024
+# Mailboxes.
+_LENGTH, _LOCAL_LENGTH = 254, 64  # RFC 5321 section 4.5.3.1; a path has brackets and 256 characters
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]"
+_ATOM_UTF8 = rf"(?:{_ATOM}|[^\x00-\x9f\s])"  # RFC 6531
+_LOCAL = re.compile(rf"{_ATOM}+(?:\.{_ATOM}+)*\Z")
+_LOCAL_UTF8 = re.compile(rf"{_ATOM_UTF8}+(?:\.{_ATOM_UTF8}+)*\Z")
+_LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\Z")
+_ENCODED = "=?"  # the start of an encoded word (RFC 2047), which would be shown as other text, even as another address
 
 
 def canonical_host(text: str) -> str:
@@ -89,14 +99,14 @@ def _label(text: str) -> str:
             raise ValueError(_UNREADABLE)
         return text
     try:
-        shown = text[4:].encode("ascii").decode("punycode") if text.startswith("xn--") else text
-        label = "xn--" + shown.encode("punycode").decode()
-        is_stable = text in (shown, label) and idna.uts46_remap(shown, std3_rules=False) == shown
-        idna.check_bidi(shown)
+        decoded = text[4:].encode("ascii").decode("punycode") if text.startswith("xn--") else text
+        label = "xn--" + decoded.encode("punycode").decode()
+        is_stable = text in (decoded, label) and idna.uts46_remap(decoded, std3_rules=False) == decoded
+        idna.check_bidi(decoded)
     except (UnicodeError, idna.IDNAError):
         raise ValueError(_UNREADABLE) from None
-    is_joined = all(idna.valid_contextj(shown, at) for at, char in enumerate(shown) if char in _JOINERS)
-    is_shown = is_stable and is_joined and not shown.isascii() and unicodedata.category(shown[0])[0] != "M"
+    is_joined = all(idna.valid_contextj(decoded, at) for at, char in enumerate(decoded) if char in _JOINERS)
+    is_shown = is_stable and is_joined and not decoded.isascii() and unicodedata.category(decoded[0])[0] != "M"
     if not is_shown or not _ASCII.match(label):
         raise ValueError(_UNREADABLE)
     return label
@@ -130,3 +140,28 @@ def _ipv6(text: str) -> str:
     if address.ipv4_mapped is None:
         return f"[{address}]"
     return f"[::ffff:{int(address) >> 16 & 0xFFFF:x}:{int(address) & 0xFFFF:x}]"  # Python's form depends on its version
+
+
+def mailbox(address: str, *, ascii_only: bool = True) -> str:
+    """Return an address with its domain in A-labels.
+
+    Only a login may have other than ASCII characters before the @, because not every mail server accepts them.
+
+    Raises:
+        ValueError: It is no address, not every mail server accepts it, or a header would show another one.
+    """
+    local, _, domain = address.rpartition("@")
+    if not (_LOCAL if ascii_only else _LOCAL_UTF8).match(local) or _ENCODED in local:
+        raise ValueError("must have only ASCII characters before the @, single dots between them, and no =?")
+    if len(local) > _LOCAL_LENGTH:
+        raise ValueError(f"must have at most {_LOCAL_LENGTH} characters before the @")
+    try:
+        host = domain if domain.isascii() else idna.encode(domain, uts46=True).decode()
+    except idna.IDNAError:
+        host = ""
+    labels = host.split(".")
+    if len(labels) == 1 or labels[-1].isdecimal() or not all(map(_LABEL.match, labels)):
+        raise ValueError("must have a valid domain")
+    if len(local) + 1 + len(host) > _LENGTH:
+        raise ValueError(f"must have at most {_LENGTH} characters")
+    return f"{local}@{host}"

@@ -55,16 +55,16 @@ def weekly_minutes(periods: object) -> tuple[Span, ...]:
 
 def faults(location: JsonObject) -> list[Fault]:
     """Return the rules of hours and of the opening date that a Location violates. Its types must be valid."""
-    found = [*_of_week((location.get("regularHours") or {}).get("periods") or [], "regularHours.periods")]
+    problems = [*_week_faults((location.get("regularHours") or {}).get("periods") or [], "regularHours.periods")]
     for index, kind in enumerate(location.get("moreHours") or []):
-        found += _of_week(kind.get("periods") or [], f"moreHours.{index}.periods")
+        problems += _week_faults(kind.get("periods") or [], f"moreHours.{index}.periods")
     special = (location.get("specialHours") or {}).get("specialHourPeriods") or []
-    found += _of_dates(special, "specialHours.specialHourPeriods")
+    problems += _dates_faults(special, "specialHours.specialHourPeriods")
     opened = (location.get("openInfo") or {}).get("openingDate")
-    return [*found, *_of_opening(opened, "openInfo.openingDate")] if opened is not None else found
+    return [*problems, *_opening_faults(opened, "openInfo.openingDate")] if opened is not None else problems
 
 
-def _of_week(periods: list[JsonObject], path: str) -> Iterator[Fault]:
+def _week_faults(periods: list[JsonObject], path: str) -> Iterator[Fault]:
     spans: list[tuple[int, Span]] = []
     for index, one in enumerate(periods):
         if broken := [*_unreadable(one, f"{path}.{index}")]:
@@ -96,11 +96,11 @@ def _wrong_times(period: JsonObject, path: str) -> Iterator[Fault]:
             yield Fault(f"{path}.{name}", str(error), _VALUE)
 
 
-def _of_dates(periods: list[JsonObject], path: str) -> Iterator[Fault]:
+def _dates_faults(periods: list[JsonObject], path: str) -> Iterator[Fault]:
     spans: list[tuple[int, Span]] = []
     days: dict[int, list[tuple[int, bool]]] = {}
     for index, one in enumerate(periods):
-        own = [*_of_date(one, f"{path}.{index}")]
+        own = [*_date_faults(one, f"{path}.{index}")]
         yield from own
         if not own:
             days.setdefault(_ordinal(one["startDate"]), []).append((index, bool(one.get("closed"))))
@@ -112,7 +112,7 @@ def _of_dates(periods: list[JsonObject], path: str) -> Iterator[Fault]:
             yield Fault(f"{path}.{index}", f"{OVERLAP} {path}.{first}", _OVERLAP)
 
 
-def _of_date(period: JsonObject, path: str) -> Iterator[Fault]:
+def _date_faults(period: JsonObject, path: str) -> Iterator[Fault]:
     """Check a period of special hours. The provider ignores the other fields of one that is closed."""
     if problem := _wrong_date(period.get("startDate")):
         yield Fault(f"{path}.startDate", problem, _VALUE)
@@ -146,7 +146,7 @@ def _wrong_close(period: JsonObject) -> str | None:
     return None
 
 
-def _of_opening(date: JsonObject, path: str) -> Iterator[Fault]:
+def _opening_faults(date: JsonObject, path: str) -> Iterator[Fault]:
     """Check the opening date, whose day may be missing, and the month with it."""
     if not date.get("year"):
         yield Fault(path, "must have a year", _MISSING_PART)

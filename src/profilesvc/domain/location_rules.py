@@ -26,7 +26,7 @@ _AHEAD = timedelta(days=365 * limits.OPENING_DATE_YEARS + 2)  # a leap day, and 
 
 
 class Fault(NamedTuple):
-    """What is wrong with a value: the problem for the caller, and the provider's reason with its metadata.
+    """An invalid value: the problem for the caller, and the provider's reason with its metadata.
 
     Without a reason, the provider's error has a description only.
     """
@@ -44,7 +44,7 @@ class Violation(NamedTuple):
 
 
 class _Facts(NamedTuple):
-    """What a rule needs to know besides the value: the region of the address, if it is known, and the day."""
+    """The facts that a rule needs in addition to the value: the region of the address, if it is known, and the day."""
 
     region: str | None
     today: date
@@ -72,8 +72,8 @@ def _description(text: str, _: _Facts) -> Fault | None:
 def _store_code(code: str, _: _Facts) -> Fault | None:
     if code != code.strip():
         return Fault("must not start or end with a space", "INVALID_CHARACTERS", {"invalid_characters": " "})
-    if found := next((char for char in "<>" if char in code), ""):
-        return Fault("must not contain angle brackets", "INVALID_CHARACTERS", {"invalid_characters": found})
+    if bracket := next((char for char in "<>" if char in code), ""):
+        return Fault("must not contain angle brackets", "INVALID_CHARACTERS", {"invalid_characters": bracket})
     if has_link(code):
         return Fault("must not contain a link", "INVALID_CHARACTERS")
     return _at_most(limits.STORE_CODE) if len(code) > limits.STORE_CODE else None
@@ -202,12 +202,12 @@ def violations(location: JsonObject, today: date, region: str | None = None) -> 
     if "title" in location and location["title"] is None:
         yield Violation("title", REQUIRED)
     for pattern, most in _COUNTS:
-        for path, items in _found(location, pattern):
+        for path, items in _matches(location, pattern):
             if len(items) > most:
                 problem = f"must have at most {counted(most, 'item')}"
                 yield Violation(path, Fault(problem, "TOO_MANY_ENTRIES", {"max_count": f"{most}"}))
     for pattern, check in _VALUES:
-        for path, value in _found(location, pattern):
+        for path, value in _matches(location, pattern):
             if (fault := check(value, facts)) is not None:
                 yield Violation(path, fault)
     yield from _missing(location, in_arrays=True)
@@ -227,13 +227,13 @@ def _missing(location: JsonObject, *, in_arrays: bool) -> Iterator[Violation]:
     for pattern, names in _REQUIRED:
         if ("*" in pattern) is not in_arrays:
             continue
-        for path, message in _found(location, pattern):
+        for path, message in _matches(location, pattern):
             if not in_arrays and not any(value is not None for value in message.values()):
                 continue
             yield from (Violation(f"{path}.{name}", REQUIRED) for name in names if message.get(name) in (None, "", {}))
 
 
-def _found(value: Any, pattern: str, path: str = "") -> Iterator[tuple[str, Any]]:
+def _matches(value: Any, pattern: str, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the values at a pattern that are not null, each with its path."""
     name, _, rest = pattern.partition(".")
     inner: list[tuple[object, Any]] = []
@@ -246,6 +246,6 @@ def _found(value: Any, pattern: str, path: str = "") -> Iterator[tuple[str, Any]
             continue
         at = f"{path}.{key}" if path else f"{key}"
         if rest:
-            yield from _found(item, rest, at)
+            yield from _matches(item, rest, at)
         else:
             yield at, item

@@ -1,4 +1,4 @@
-"""When two values of a profile mean the same, although they are spelled differently (D-122).
+"""The meaning of values of a profile, so that two spellings of the same value are equal (D-122).
 
 The provider writes values in its own way: a phone number in its national format, a URL with a slash, a list in another
 order. Comparison, drift and the plan of a sync use the forms of this module. What is stored and sent stays as written.
@@ -81,13 +81,13 @@ def _escape(match: re.Match[str]) -> str:
 
 def _without_dots(path: str) -> str:
     """Remove dot segments (RFC 3986 §5.2.4). An empty path is `/`."""
-    kept: list[str] = []
+    segments: list[str] = []
     for segment in path.split("/")[1:]:
         if segment == "..":
-            del kept[-1:]
+            del segments[-1:]
         elif segment != ".":
-            kept.append(segment)
-    return "/" + "/".join([*kept, ""] if path.endswith(("/.", "/..")) else kept)
+            segments.append(segment)
+    return "/" + "/".join([*segments, ""] if path.endswith(("/.", "/..")) else segments)
 
 
 def _week(periods: object, _region: str | None) -> object:
@@ -184,8 +184,8 @@ def _formed(path: str, value: object, region: str | None) -> object:
         except _UNREADABLE:
             return value
     if isinstance(value, dict):
-        found = {name: _formed(f"{path}.{name}", inner, region) for name, inner in value.items()}
-        return {name: inner for name, inner in found.items() if inner is not None} or None
+        fields = {name: _formed(f"{path}.{name}", inner, region) for name, inner in value.items()}
+        return {name: inner for name, inner in fields.items() if inner is not None} or None
     if not isinstance(value, list):
         return value
     items = [_formed(f"{path}.*", item, region) for item in value]

@@ -1,4 +1,4 @@
-"""Which photos the provider accepts: their format and size, read from the bytes and not from what a browser claims.
+"""The rules of the provider for photos: format and size, read from the bytes and not from what a browser claims.
 
 A photo is published without its metadata, which has the position and the camera of who took it.
 """
@@ -24,10 +24,10 @@ def media_type(content: bytes) -> MediaType:
         ValueError: why the provider would reject it.
     """
     if content.startswith(_PNG):
-        found: MediaType = "image/png"
+        kind: MediaType = "image/png"
         sides = struct.unpack(">II", content[16:24]) if content[12:16] == b"IHDR" and len(content) >= 24 else None
     elif content.startswith(b"\xff\xd8\xff"):
-        found, sides = "image/jpeg", _jpeg_sides(content)
+        kind, sides = "image/jpeg", _jpeg_sides(content)
     else:
         raise ValueError("must be a JPEG or PNG image")
     if sides is None:
@@ -36,7 +36,7 @@ def media_type(content: bytes) -> MediaType:
         raise ValueError("must have 10 KB to 5 MB")
     if min(sides) < SIDE:
         raise ValueError(f"must have at least {SIDE} pixels on each side")
-    return found
+    return kind
 
 
 def _jpeg_sides(content: bytes) -> tuple[int, ...] | None:
@@ -117,17 +117,17 @@ def _jpeg_segments(content: bytes) -> Iterator[bytes]:
         if end > len(content) or (marker not in _ALONE and end < at + 4):
             break
         if marker == _START_OF_SCAN:
-            found = _AFTER_SCAN.search(content, end)
-            if found is None:  # some cameras leave out the end
+            marker_at = _AFTER_SCAN.search(content, end)
+            if marker_at is None:  # some cameras leave out the end
                 yield content[at:] + b"\xff\xd9"
                 return
-            end = found.end() - 2
-        yield from _kept(marker, content[at:end])
+            end = marker_at.end() - 2
+        yield from _without_details(marker, content[at:end])
         at = end
     raise ValueError(_INCOMPLETE)
 
 
-def _kept(marker: int, segment: bytes) -> Iterator[bytes]:
+def _without_details(marker: int, segment: bytes) -> Iterator[bytes]:
     if marker == 0xE1 and segment[4:].startswith(_EXIF):
         if turned := _orientation(segment[4 + len(_EXIF) :]):
             data = _EXIF + _tiff(turned)

@@ -76,11 +76,11 @@ def check_patch(existing: JsonObject | None, body: JsonObject) -> tuple[JsonObje
         raise invalid_many(problems)
     if existing is None:
         return {}, []
-    sent = _to_send(result)
-    mask = [name for name in changes if name in sent or changes[name] is None]
-    if sent.get("alertType") != result.get("alertType") and "alertType" not in mask:
+    document = _to_send(result)
+    mask = [name for name in changes if name in document or changes[name] is None]
+    if document.get("alertType") != result.get("alertType") and "alertType" not in mask:
         mask.append("alertType")
-    return {name: sent[name] for name in mask if name in sent}, mask
+    return {name: document[name] for name in mask if name in document}, mask
 
 
 def _read(body: JsonObject) -> tuple[JsonObject, list[Problem]]:
@@ -91,23 +91,23 @@ def _read(body: JsonObject) -> tuple[JsonObject, list[Problem]]:
 
 def _to_send(post: JsonObject) -> JsonObject:
     """Return a valid post in the form that the provider accepts."""
-    sent = dict(post)
-    if sent["topicType"] == "ALERT" and sent.get("alertType") in (None, _UNSET):
-        sent["alertType"] = "COVID_19"
-    if "media" in sent:
-        sent["media"] = [{"mediaFormat": "PHOTO", **item} for item in sent["media"]]
-    return sent
+    document = dict(post)
+    if document["topicType"] == "ALERT" and document.get("alertType") in (None, _UNSET):
+        document["alertType"] = "COVID_19"
+    if "media" in document:
+        document["media"] = [{"mediaFormat": "PHOTO", **item} for item in document["media"]]
+    return document
 
 
 def _stored(existing: JsonObject) -> JsonObject:
     """Return the fields of a post at the provider that can change, without what the provider itself ignores in them."""
-    kept = {name: existing[name] for name in UPDATABLE if name in existing}
-    action = kept.get("callToAction")
-    if kept.get("topicType") == "OFFER":
-        kept.pop("callToAction", None)
+    stored = {name: existing[name] for name in UPDATABLE if name in existing}
+    action = stored.get("callToAction")
+    if stored.get("topicType") == "OFFER":
+        stored.pop("callToAction", None)
     elif isinstance(action, dict) and action.get("actionType") == "CALL":
-        kept["callToAction"] = {"actionType": "CALL"}
-    return kept
+        stored["callToAction"] = {"actionType": "CALL"}
+    return stored
 
 
 def _has_problem(problems: list[Problem], field: str) -> bool:
@@ -120,8 +120,8 @@ def _further_problems(post: JsonObject, reported: list[Problem], *, is_whole: bo
     has_topic = is_whole and not _has_problem(reported, "topicType")
     if has_topic:
         post.setdefault("topicType", "STANDARD")
-    found = violations(post, has_topic=has_topic)
-    return [("body", field, problem) for field, problem in found if not _has_problem(reported, field)]
+    problems = violations(post, has_topic=has_topic)
+    return [("body", field, problem) for field, problem in problems if not _has_problem(reported, field)]
 
 
 def violations(post: JsonObject, *, has_topic: bool = True) -> Iterator[tuple[str, str]]:

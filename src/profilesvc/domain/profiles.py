@@ -206,10 +206,10 @@ def _split(
         if inner is None or is_list or not isinstance(field_value, dict) or not field_value:
             sendable[name] = field_value
             continue
-        kept, dropped = _split(inner, field_value, f"{prefix}{name}.", None)
+        rest, dropped = _split(inner, field_value, f"{prefix}{name}.", None)
         filtered += dropped
-        if kept:
-            sendable[name] = kept
+        if rest:
+            sendable[name] = rest
     return sendable, filtered
 
 

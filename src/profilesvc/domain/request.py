@@ -42,7 +42,7 @@ class RequestInfo:
     rejected: str | None = None  # what was wrong with the credentials, for the owner's log only
     # The owner of the key that calls, and its number or client id; also of a key that is rejected.
     key: tuple[int, int | str] | None = None
-    background: bool = False  # its calls of the provider wait for those of other requests
+    background: bool = False  # its calls of the provider may use half of the quota
 
     @property
     def client_network(self) -> str:
@@ -80,8 +80,8 @@ def current_request() -> RequestInfo:
 
 
 @contextmanager
-def in_background() -> Iterator[None]:
-    """Mark the calls of the provider in this block: calls that a person waits for go first."""
+def low_priority() -> Iterator[None]:
+    """Mark the calls of the provider in this block as background work, which may use half of the quota."""
     token = serving.set(replace(current_request(), background=True))
     try:
         yield

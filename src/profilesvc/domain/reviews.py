@@ -66,9 +66,9 @@ def reaches(seen: Seen, listed: Sequence[Listed]) -> bool:
 
 def news(seen: Seen, listed: Sequence[Listed]) -> list[News]:
     """Return the reviews that are new or changed, the one that was updated last at the end."""
-    found = [review for review in listed if review.updated_at > seen.times.get(review.id, seen.floor)]
-    found.sort(key=lambda review: (review.updated_at, review.id))
-    return [News(review.id, _what(seen, review)) for review in found]
+    reviews = [review for review in listed if review.updated_at > seen.times.get(review.id, seen.floor)]
+    reviews.sort(key=lambda review: (review.updated_at, review.id))
+    return [News(review.id, _what(seen, review)) for review in reviews]
 
 
 def _what(seen: Seen, review: Listed) -> Literal["created", "updated"]:

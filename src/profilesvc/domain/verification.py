@@ -1,6 +1,10 @@
 """The verification state of a location, derived from the provider's resources (docs/decisions.md#d-73)."""
 
+from typing import Literal
+
 from profilesvc.contract.json import JsonObject
+
+Flag = Literal["hasGoogleUpdated", "hasPendingEdits", "hasVoiceOfMerchant"]
 
 
 def derive(voice_of_merchant: JsonObject, verifications: list[JsonObject]) -> tuple[bool, str]:
@@ -29,3 +33,9 @@ def state_of(is_verified: bool, stored: str | None) -> str:
     if is_verified:
         return "VERIFIED"
     return "UNVERIFIED" if stored in {None, "VERIFIED"} else stored
+
+
+def has_flag(profile: JsonObject, name: Flag) -> bool:
+    """Return whether the metadata of a profile has a flag: consumers see other values, or it is verified."""
+    metadata = profile.get("metadata")
+    return isinstance(metadata, dict) and metadata.get(name) is True

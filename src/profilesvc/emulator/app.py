@@ -12,13 +12,13 @@ from werkzeug.routing import BaseConverter
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.entropy import Entropy
 from profilesvc.domain.time import Clock, iso
+from profilesvc.emulator.access import ControlAccess
 from profilesvc.emulator.accounts import accounts
 from profilesvc.emulator.attributes import attributes
 from profilesvc.emulator.categories import categories
 from profilesvc.emulator.consent import consent, digest_of, require_scope
 from profilesvc.emulator.control import control
 from profilesvc.emulator.errors import ApiError
-from profilesvc.emulator.guard import Guard
 from profilesvc.emulator.locations import locations
 from profilesvc.emulator.notifications import notifications
 from profilesvc.emulator.posts import posts
@@ -45,18 +45,18 @@ class _App(Quart):
 
 
 def create_emulator(
-    path: Path, *, clock: Clock, entropy: Entropy, world: JsonObject | None, guard: Guard | None = None
+    path: Path, *, clock: Clock, entropy: Entropy, world: JsonObject | None, access: ControlAccess | None = None
 ) -> Quart:
     """Return the emulator over the database file at `path`. A new file is filled with the demo data `world`.
 
-    `guard` protects the control API of an emulator that is served on a socket; inside a process it needs none.
+    `access` protects the control API of an emulator that is served on a socket; inside a process it needs none.
     The lifespan opens the file, so run the app by a server or inside `async with app.test_app()`.
     """
     app = _App(__name__)
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.url_map.converters["name"] = _NameConverter
     app.url_map.merge_slashes = False
-    shared = Emulator(Store(path), clock, entropy, world or _NO_DATA, guard)
+    shared = Emulator(Store(path), clock, entropy, world or _NO_DATA, access)
     app.extensions["emulator"] = shared
 
     @app.while_serving

@@ -1,6 +1,6 @@
 """The control API under /__emulator/: switches, drift, faults, the clock and the recorded calls.
 
-On a socket it accepts only JSON and only the token that `guard.py` checks. It does not check the provider's tokens.
+On a socket it accepts only JSON and only the token that `access.py` checks. It does not check the provider's tokens.
 
 `GET state` returns `{switches, now, locations, posts, faults}`. `PUT state` accepts any of these fields, changes only
 the ones it names, and returns the same as GET:
@@ -44,10 +44,10 @@ from profilesvc.contract.provider.notification import NotificationType
 from profilesvc.contract.provider.post import LocalPost
 from profilesvc.contract.provider.review import Review
 from profilesvc.domain.time import iso, parse_iso
+from profilesvc.emulator.access import check_write
 from profilesvc.emulator.consent import end_grants
 from profilesvc.emulator.errors import ApiError, not_found
 from profilesvc.emulator.faults import Fault
-from profilesvc.emulator.guard import check_write
 from profilesvc.emulator.locations import set_voice_of_merchant
 from profilesvc.emulator.notifications import Change, published, push
 from profilesvc.emulator.posts import rendered
@@ -124,10 +124,10 @@ class ClockChange(BaseModel):
 @control.before_request
 async def check_access() -> None:
     """Reject callers without the token, and writes that are not JSON."""
-    guard = emulator().guard
-    if guard is None:
+    access = emulator().access
+    if access is None:
         return
-    guard.check_caller(request.headers.get("Host", ""), request.headers.get("Authorization", ""))
+    access.check_caller(request.headers.get("Host", ""), request.headers.get("Authorization", ""))
     if request.method != "GET":
         check_write(request.mimetype, has_body=bool(await request.get_data()))
 

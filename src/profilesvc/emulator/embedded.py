@@ -1,6 +1,6 @@
 """The emulator inside this process, behind the same client as the provider over the network."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx
@@ -10,13 +10,11 @@ from quart.testing.app import TestApp
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.entropy import Entropy
 from profilesvc.domain.time import Clock
+from profilesvc.emulator.access import ControlAccess
 from profilesvc.emulator.app import create_emulator
 from profilesvc.emulator.browser import PATH
 from profilesvc.emulator.consent import AUTHORIZE
-from profilesvc.emulator.guard import Guard
 from profilesvc.emulator.notifications import CERTS
-from profilesvc.emulator.seeding import add, fill
-from profilesvc.emulator.store import Store
 from profilesvc.provider.connect import emulator_login
 from profilesvc.provider.port import Provider
 from profilesvc.provider.quota import Counters
@@ -55,15 +53,15 @@ async def open_emulator(
     clock: Clock,
     entropy: Entropy,
     world: JsonObject | None,
-    guard: Guard | None = None,
+    access: ControlAccess | None = None,
     observe: Observe = unobserved,
     counters: Counters | None = None,
 ) -> AsyncIterator[tuple[Provider, Quart]]:
     """Open the emulator and a client of it. The app's lifespan is already running, so serve the app without one.
 
-    The emulator stores its data in DATA_DIR and starts with the demo data `world`. To serve it, pass a `guard`.
+    The emulator stores its data in DATA_DIR and starts with the demo data `world`. To serve it, pass an `access`.
     """
-    app = create_emulator(settings.data_dir / EMULATOR_FILE, clock=clock, entropy=entropy, world=world, guard=guard)
+    app = create_emulator(settings.data_dir / EMULATOR_FILE, clock=clock, entropy=entropy, world=world, access=access)
     async with TestApp(app, _PATIENCE_SECONDS, _PATIENCE_SECONDS):
         transport = transport_of(app)
         client = httpx.AsyncClient(transport=transport, trust_env=False)
@@ -75,19 +73,3 @@ async def open_emulator(
             yield provider, app
         finally:
             await provider.aclose()
-
-
-async def add_to_embedded(
-    settings: Settings, clock: Clock, world: JsonObject, accounts: list[JsonObject], locations: Iterable[JsonObject]
-) -> None:
-    """Add accounts and locations, as in the demo data, to the emulator's file. A new file gets the demo data first.
-
-    The process that serves the emulator may be running.
-    """
-    store = Store(settings.data_dir / EMULATOR_FILE)
-    await store.open(lambda session: fill(session, world, clock.now()))
-    try:
-        async with store.write() as session:
-            await add(session, accounts, locations)
-    finally:
-        await store.close()

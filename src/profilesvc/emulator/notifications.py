@@ -44,7 +44,7 @@ _PAUSE_SECONDS = 0.1  # before the second attempt; then twice as long each time
 
 
 class Change(NamedTuple):
-    """What has changed at the provider: a location of an account, or a review of it."""
+    """A change at the provider: of a location of an account, or of a review of it."""
 
     kind: NotificationType
     account: str

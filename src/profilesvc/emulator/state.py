@@ -17,9 +17,9 @@ from profilesvc.contract.json import JsonObject
 from profilesvc.domain.entropy import Entropy
 from profilesvc.domain.rates import Window
 from profilesvc.domain.time import DAY, MINUTE, Clock, SystemClock
+from profilesvc.emulator.access import ControlAccess
 from profilesvc.emulator.errors import EDITS, REQUESTS, UPDATES, Limit, quota_exceeded
 from profilesvc.emulator.faults import Faults
-from profilesvc.emulator.guard import Guard
 from profilesvc.emulator.store import Store
 from profilesvc.emulator.tables import EmulatorStateRow
 from profilesvc.limits.counters import MemoryWindows
@@ -82,13 +82,13 @@ class RequestClock(SystemClock):
 
 @dataclass
 class Emulator:
-    """An emulator; `emulator()` returns it inside a request. Without a guard it must not be served on a socket."""
+    """An emulator; `emulator()` returns it inside a request. Without an access it must not be served on a socket."""
 
     store: Store
     clock: Clock
     entropy: Entropy
     world: JsonObject
-    guard: Guard | None = None
+    access: ControlAccess | None = None
     faults: Faults = field(default_factory=Faults)
     limiter: MemoryWindows = field(default_factory=lambda: MemoryWindows(RequestClock()))
     calls: deque[JsonObject] = field(default_factory=lambda: deque(maxlen=1000))
@@ -143,7 +143,7 @@ def now() -> int:
 
 
 class Login(NamedTuple):
-    """Who has signed in, with the scopes that were granted. Without `accounts` it is the installation's own login."""
+    """A login, with the scopes that were granted. Without `accounts` it is the installation's own login."""
 
     scope: str
     accounts: tuple[str, ...] | None = None

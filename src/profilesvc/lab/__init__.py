@@ -1,7 +1,7 @@
 """The API for notebooks: `open_lab`, `show`, and the views."""
 
 from profilesvc.lab.consenting import connect_login
-from profilesvc.lab.deployed.guard import NeedsControl
+from profilesvc.lab.deployed.safeguard import NeedsControl
 from profilesvc.lab.lab import Lab, open_lab
 from profilesvc.lab.views.cards import key_card, token_card
 from profilesvc.lab.views.compare import comparison

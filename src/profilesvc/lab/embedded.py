@@ -29,6 +29,7 @@ from profilesvc.operations import seeding
 from profilesvc.server.scope import App, Receive, Scope, Send
 from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services import tokens
+from profilesvc.services.audit import PendingEvents
 from profilesvc.services.context import Services
 from profilesvc.settings import PREFIX, Settings
 
@@ -260,7 +261,7 @@ class Embedded:
         self.run(self._settled())
 
     async def _settled(self) -> None:
-        await self.services.pending_events.write(self.services)  # else their order would depend on a timer
+        await self.services.part(PendingEvents).write(self.services)  # else their order would depend on a timer
         await self.services.background.settle()
 
     def provider_calls(self) -> list[JsonObject]:

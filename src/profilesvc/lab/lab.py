@@ -16,7 +16,7 @@ from profilesvc.contract.json import JsonObject
 from profilesvc.domain.time import iso
 from profilesvc.lab.clients import Clients, fields_of, frozen_time
 from profilesvc.lab.deployed.attached import Attached, location_of, target_of
-from profilesvc.lab.deployed.guard import NeedsControl
+from profilesvc.lab.deployed.safeguard import NeedsControl
 from profilesvc.lab.embedded import Embedded
 from profilesvc.lab.operator import EMAILS, OperatorControl
 from profilesvc.lab.provider import ProviderControl
@@ -76,7 +76,7 @@ class Lab(Plots):
 
     @property
     def embedded(self) -> bool:
-        """Whether the service is embedded, so that the notebook controls its clock and provider."""
+        """Return whether the service is embedded, so that the notebook controls its clock and provider."""
         return self._embedded is not None
 
     @property

@@ -12,38 +12,25 @@ import json
 import os
 import re
 import sys
-import tempfile
-import uuid
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import nbformat
-from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 
 from profilesvc.contract.json import JsonObject
+from profilesvc.lab.deployed import smoke
+from profilesvc.lab.kernels import FOLDER, append_code, kernel_for, node, read
 from profilesvc.settings import PREFIX
 
-FOLDER = Path("notebooks")
-CELL_TIMEOUT_SECONDS = 60
 # Runs in the kernel after the last cell; it is not stored.
 _SUMMARY = "import json\nprint(json.dumps(lab.summary()))"
 _METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python", "file_extension": ".py", "mimetype": "text/x-python"},
 }
-
-
-def read(path: Path) -> NotebookNode:
-    notebook: NotebookNode = nbformat.read(path, as_version=4)
-    return notebook
-
-
-def _node(value: JsonObject) -> Any:
-    return nbformat.from_dict(value)
 
 
 @contextlib.contextmanager
@@ -54,35 +41,6 @@ def _embedded_only() -> Iterator[None]:
         yield
     finally:
         os.environ.update(removed)
-
-
-def connection_options() -> dict[str, str]:
-    """Return the options of a kernel's manager for a connection by sockets in the temporary folder.
-
-    By default a kernel gets numbers of TCP ports that are free when it starts. If another process is faster, it hangs.
-    """
-    file = Path(tempfile.gettempdir(), f"kernel-{uuid.uuid4().hex}.json")
-    return {"transport": "ipc", "connection_file": str(file)}
-
-
-def kernel_for(notebook: NotebookNode, folder: Path, timeout: int = CELL_TIMEOUT_SECONDS) -> NotebookClient:
-    """Return a kernel for a notebook, not yet started. The outputs of the notebook are removed."""
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell.update(outputs=[], execution_count=None)
-    resources = {"metadata": {"path": str(folder)}}
-    client = NotebookClient(notebook, timeout=timeout, kernel_name="python3", record_timing=False, resources=resources)
-    client.config.KernelManager.update(connection_options())
-    return client
-
-
-def append_code(notebook: NotebookNode, source: str) -> NotebookNode:
-    """Append a code cell that is not part of the notebook, and return it."""
-    cell: NotebookNode = _node(
-        {"cell_type": "code", "source": source, "metadata": {}, "outputs": [], "execution_count": None}
-    )
-    notebook.cells.append(cell)
-    return cell
 
 
 def execute(notebook: NotebookNode, folder: Path) -> JsonObject:
@@ -122,11 +80,11 @@ def normalise(notebook: NotebookNode, summary: JsonObject) -> str:
             section = re.sub(r"[^a-z0-9]+", "-", headings[-1].lower()).strip("-")[:48] or "section"
         counts[section] += 1
         cell.id = f"{section}-{counts[section]}"
-        cell.metadata = _node(_metadata(cell.metadata.get("tags", [])))
+        cell.metadata = node(_metadata(cell.metadata.get("tags", [])))
         cell.source = cell.source.strip()
         if cell.cell_type == "code":
             cell.outputs = _joined(cell.outputs)
-    notebook.metadata = _node({**_METADATA, "profilesvc": summary})
+    notebook.metadata = node({**_METADATA, "profilesvc": summary})
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     text: str = nbformat.writes(notebook)
     return text.rstrip("\n") + "\n"
@@ -171,8 +129,6 @@ def _path_of(name: str) -> Path:
 
 def main(arguments: list[str]) -> int:
     """Run the command. Return 0 for success, 1 if a notebook failed, 2 for wrong usage."""
-    from profilesvc.lab.deployed import smoke
-
     actions = {"update": update, "check": check}
     name, *names = arguments or [""]
     paths = [_path_of(name) for name in names] or sorted(FOLDER.glob("*.ipynb"))

@@ -12,10 +12,11 @@ from profilesvc.domain.plans import load_catalogue
 from profilesvc.domain.time import iso
 from profilesvc.lab.embedded import Embedded
 from profilesvc.lab.views.cards import part_of
-from profilesvc.operations import counts, operator
+from profilesvc.operations import census, operator
 from profilesvc.operations.notify import sweep
 from profilesvc.services import holds, keys, locations
 from profilesvc.services.context import Services
+from profilesvc.services.logins import importing
 
 T = TypeVar("T")
 EMAILS = {"alice": "alice@example.com", "bob": "bob@example.com", "carol": "carol@example.com"}
@@ -73,7 +74,7 @@ class OperatorControl:
             ServiceError: The account belongs to another user, or the provider fails.
         """
         try:
-            return self._run(lambda services: locations.import_account(services, EMAILS.get(user, user), account))
+            return self._run(lambda services: importing.import_account(services, EMAILS.get(user, user), account))
         finally:
             self._record()  # else its calls to the provider would be recorded as those of the next request
 
@@ -132,7 +133,7 @@ class OperatorControl:
 
     def count(self) -> None:
         """Count keys, connections and posts for `/metrics`, as the service does every minute."""
-        self._run(lambda services: counts.count(services))
+        self._run(lambda services: census.count(services))
 
     def deliver(self) -> int:
         """Deliver the events that are due, as the service does at once. Return how many deliveries were tried."""

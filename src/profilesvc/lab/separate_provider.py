@@ -10,8 +10,8 @@ import httpx
 
 from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.domain.time import Clock
+from profilesvc.emulator.access import ControlAccess
 from profilesvc.emulator.app import create_emulator
-from profilesvc.emulator.guard import Guard
 from profilesvc.fixtures import load_world
 from profilesvc.server.serving import EmbeddedServer
 
@@ -23,15 +23,15 @@ class SeparateProvider:
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         path = folder / "provider.db"
-        entropy, self._guard = SeededEntropy("provider"), Guard(secrets.token_urlsafe(32))
-        self.app = create_emulator(path, clock=clock, entropy=entropy, world=load_world(), guard=self._guard)
+        entropy, self._access = SeededEntropy("provider"), ControlAccess(secrets.token_urlsafe(32))
+        self.app = create_emulator(path, clock=clock, entropy=entropy, world=load_world(), access=self._access)
         self._server = EmbeddedServer(self.app).start()
         self.settings = {"url": self._server.base_url, "edits_per_minute": 0}
 
     @asynccontextmanager
     async def controls(self) -> AsyncIterator[httpx.AsyncClient]:
         """Open a client of the control API."""
-        origin, bearer = f"{self._server.base_url}{CONTROL}", {"Authorization": f"Bearer {self._guard.token}"}
+        origin, bearer = f"{self._server.base_url}{CONTROL}", {"Authorization": f"Bearer {self._access.token}"}
         async with httpx.AsyncClient(base_url=origin, headers=bearer, trust_env=False) as client:
             yield client
 

@@ -27,6 +27,7 @@ Result = TypeVar("Result")
 TIMEOUT_SECONDS = 0.5  # generous, because a busy process reads late: overload must not stop the shared counting
 PAUSE_SECONDS = 5.0  # without requests to a server that failed
 _LOG_EVERY_SECONDS = 60.0
+_FAILED = "limits: the shared counters failed (%s); each process counts on its own"
 _CONNECTIONS = 16
 _PROBE_SECONDS = 3
 _PORT = 6379
@@ -161,7 +162,11 @@ class SharedWindows:
                 try:
                     result = await _ending_if_cancelled(self._initialized(count))
                 except _FAILURES as error:
-                    self._pause_requests(error)
+                    now = asyncio.get_running_loop().time()
+                    self._paused_until, self._has_failed = now + self._pause, True
+                    if now >= self._logged_at + _LOG_EVERY_SECONDS:
+                        self._logged_at = now
+                        log.warning(_FAILED, type(error).__name__)
                 else:
                     if is_probe:
                         self._paused_until, self._has_failed = now, False
@@ -171,13 +176,6 @@ class SharedWindows:
     async def _initialized(self, count: Callable[[Windows], Awaitable[Result]]) -> Result:
         await self._client.initialize()  # that of a cluster does not wait for itself in its commands
         return await count(self._shared)
-
-    def _pause_requests(self, error: Exception) -> None:
-        now = asyncio.get_running_loop().time()
-        self._paused_until, self._has_failed = now + self._pause, True
-        if now >= self._logged_at + _LOG_EVERY_SECONDS:
-            self._logged_at = now
-            log.warning("limits: the shared counters failed (%s); each process counts on its own", type(error).__name__)
 
 
 async def problem_with(url: str) -> str | None:

@@ -21,7 +21,7 @@ def _counters_url(value: SecretStr) -> SecretStr:
 
 
 class LimitSettings(BaseModel):
-    """Whether limits apply, where the counters are stored, and the rate of each bucket."""
+    """The settings of rate limits: the place of the counters, and the rate of each bucket."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -61,5 +61,5 @@ class LimitSettings(BaseModel):
 
     @property
     def shared(self) -> bool:
-        """Whether all processes share their counters."""
+        """Return whether all processes share their counters."""
         return self.storage_url.get_secret_value() != "memory://"

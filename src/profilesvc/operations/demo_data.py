@@ -2,17 +2,17 @@
 
 from collections.abc import Collection
 
-from profilesvc.operations.generate import DOMAIN
 from profilesvc.services.context import Services
 from profilesvc.storage import keys, users
 
+GENERATED = "generated.example"  # the domain of generated users, which `db generate` adds
 _LISTED = 5
 
 
 async def traces(services: Services, emails: list[str], test_key_ids: Collection[str]) -> list[str]:
     """Return demo and generated users, their keys, and public signing keys. Users are found by their e-mail domains."""
     async with services.storage.read() as session:
-        demo_users = await users.list_demo_users(session, emails, DOMAIN, _LISTED)
+        demo_users = await users.list_demo_users(session, emails, GENERATED, _LISTED)
         entries = [f"user {user.email}" for user in demo_users]
         for user in demo_users:
             rows = await keys.listing(session, user.id, services.clock.now())

@@ -172,7 +172,7 @@ async def unassign_location(services: Services, name: str) -> list[str]:
         ServiceError: NOT_FOUND for an unknown or unassigned location, CONFLICT while it has live keys.
     """
     async with services.storage.write() as session:
-        row = await locations.found(session, name)
+        row = await locations.state_by_name(session, name)
         if row is None or row.business_id is None:
             raise ServiceError(NOT_FOUND, f"There is no assigned location {name}.")
         user = await users.lock_user(session, row.owner_id)

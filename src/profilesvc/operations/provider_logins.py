@@ -10,7 +10,8 @@ from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Services
 from profilesvc.services.logins import logins
 from profilesvc.services.provider_logins import provider_of
-from profilesvc.storage import provider_logins as table
+from profilesvc.storage import logins as table
+from profilesvc.storage import provider_logins
 from profilesvc.storage.provider_logins import ProviderLogin
 
 
@@ -29,8 +30,10 @@ class LoginSummary(NamedTuple):
 async def listing(services: Services) -> list[LoginSummary]:
     """Return the logins of all owners that are not disconnected."""
     async with services.storage.read() as session:
-        rows = [row for row in await table.of_all_owners(session) if row.state != "disconnected"]
-        counts = {owner_id: await table.counts(session, owner_id) for owner_id in {row.owner_id for row in rows}}
+        rows = [row for row in await table.all_logins(session) if row.state != "disconnected"]
+        counts = {
+            owner_id: await table.locations_by_login(session, owner_id) for owner_id in {row.owner_id for row in rows}
+        }
     return [_summary(row, counts[row.owner_id].get(row.id, 0)) for row in rows]
 
 
@@ -66,7 +69,7 @@ async def disconnect(services: Services, owner_id: int, number: int) -> Provider
 
 async def _require(services: Services, owner_id: int, number: int) -> ProviderLogin:
     async with services.storage.read() as session:
-        row = await table.find(session, owner_id, number)
+        row = await provider_logins.find(session, owner_id, number)
     if row is None or row.state == "disconnected":
         raise ServiceError(NOT_FOUND, "There is no such connection.")
     return row

@@ -1,28 +1,22 @@
-"""Twice a minute: send the scheduled posts that are due, in one process at a time."""
+"""Twice a minute: send the scheduled posts that are due."""
 
 import logging
 
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services.context import Services
 from profilesvc.services.drafts import drafts as service
-from profilesvc.services.rounds import run_alone
 from profilesvc.storage.drafts import drafts
 
 log = logging.getLogger("profilesvc")
-PAUSES = (30.0, 30.0)  # seconds before the first round, and between rounds
 _ROUND = 100  # posts of one round
 
 
 async def run_once(services: Services) -> None:
-    """Send what is due, unless another process does.
+    """Send what is due.
 
     Raises:
         ServiceError: SERVICE_UNAVAILABLE; the next round sends the rest.
     """
-    await run_alone(services, "publishing", _round)
-
-
-async def _round(services: Services) -> None:
     async with services.storage.read() as session:
         found = await drafts.due(session, services.clock.now(), _ROUND)
     for due in found:

@@ -7,11 +7,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.errors import CONFLICT
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain import profiles, verification
+from profilesvc.domain.entropy import new_sync_id
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import parse_iso
 from profilesvc.services.context import Services
-from profilesvc.storage import locations, provider_logins, sync, users
+from profilesvc.storage import locations, sync, users
 from profilesvc.storage.sync import SyncRow
 
 
@@ -41,7 +41,7 @@ async def _location(services: Services, session: AsyncSession, location: JsonObj
     profile = location["profile"]
     is_verified, state = verification.derive(location["voice_of_merchant"], location["verifications"])
     business_id, last_sync = location["business_id"], location.get("last_sync")
-    await provider_logins.claim(session, location["user_id"], profile["name"])
+    await locations.claim(session, location["user_id"], profile["name"])
     await locations.add(
         session,
         name=profile["name"],

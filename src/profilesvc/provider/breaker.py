@@ -13,7 +13,7 @@ from profilesvc.provider.port import ProviderError, Reason
 FAILURES = 5
 PARTIES = 3
 COOL_DOWN_MS = 10 * SECOND
-_KEPT = 4_096
+_MOST_PARTIES = 4_096
 
 
 class Unreachable(ProviderError):
@@ -35,8 +35,8 @@ class Breaker:
         self._failed: set[Hashable] = set()
 
     @contextmanager
-    def guard(self, party: Hashable) -> Iterator[None]:
-        """Guard one operation of a party.
+    def calling(self, party: Hashable) -> Iterator[None]:
+        """Run one operation of a party.
 
         Raises:
             ProviderError: The breaker is open.
@@ -94,16 +94,16 @@ class Breakers:
         self._narrow: dict[tuple[str, Hashable], Breaker] = {}  # the least recently used first
 
     @contextmanager
-    def guard(self, api: str, party: Hashable) -> Iterator[None]:
-        """Guard one operation.
+    def calling(self, api: str, party: Hashable) -> Iterator[None]:
+        """Run one operation.
 
         Raises:
             ProviderError: A breaker is open.
         """
         slot = api, party
         narrow = self._narrow.pop(slot, None) or Breaker(self._clock)
-        while len(self._narrow) >= _KEPT:
+        while len(self._narrow) >= _MOST_PARTIES:
             del self._narrow[next(iter(self._narrow))]
         self._narrow[slot] = narrow
-        with self._wide[api].guard(party), narrow.guard(party):
+        with self._wide[api].calling(party), narrow.calling(party):
             yield

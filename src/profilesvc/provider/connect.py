@@ -24,8 +24,10 @@ async def open_provider(
     seconds = settings.provider.timeout_seconds
     timeout = httpx.Timeout(seconds, connect=seconds / 4)  # so that a connection can be retried within the timeout
     client = httpx.AsyncClient(timeout=timeout, limits=_LIMITS)
-    login = settings.provider if settings.production else _with_login(settings.provider)
-    transport = Transport(client, login, origin=settings.provider.url, clock=clock, observe=observe, counters=counters)
+    provider = settings.provider
+    if not (settings.production or provider.client_id or provider.refresh_token or provider.token_url):
+        provider = emulator_login(provider)  # the real provider needs a login of its own
+    transport = Transport(client, provider, origin=provider.url, clock=clock, observe=observe, counters=counters)
     remote = RemoteProvider(transport)
     try:
         yield remote
@@ -42,9 +44,3 @@ def emulator_login(settings: ProviderSettings) -> ProviderSettings:
     own = dict.fromkeys(("token_url", "authorize_url", "revoke_url", "userinfo_url"), "")
     off = dict.fromkeys({"edits_per_minute", "requests_per_minute", "updates_per_day"} - settings.model_fields_set, 0)
     return settings.model_copy(update={**login, "client_id": "emulator", **off, **own})
-
-
-def _with_login(settings: ProviderSettings) -> ProviderSettings:
-    """Return the settings with an emulator's login if none is configured, because the real provider needs one."""
-    own = settings.client_id or settings.refresh_token or settings.token_url
-    return settings if own else emulator_login(settings)

@@ -53,7 +53,7 @@ class Consent:
 
     @property
     def is_configured(self) -> bool:
-        """Whether there is a client and the address of its consent page.
+        """Return whether there is a client and the address of its consent page.
 
         A token endpoint elsewhere than the APIs means that the consent page is not at their origin either.
         """

@@ -43,7 +43,7 @@ class ProviderError(Exception):
 
     @property
     def effect_unknown(self) -> bool:
-        """Whether the request may have had its effect: it was sent, and no rejection was received.
+        """Return whether the request may have had its effect: it was sent, and no rejection was received.
 
         A gateway responds with 5xx also if it has lost the response, so that is not a rejection; 501 is.
         """
@@ -56,12 +56,12 @@ class ProviderError(Exception):
 
     @property
     def has_failed(self) -> bool:
-        """Whether nothing was sent, or the provider has responded with an error: then no post is counted."""
+        """Return whether nothing was sent, or the provider has responded with an error. Then no post is counted."""
         return not self.reached or self.is_read or (self.http_status or 0) >= 300
 
     @property
     def not_found(self) -> bool:
-        """Whether the provider has no such resource, or hides it."""
+        """Return whether the provider has no such resource, or hides it."""
         return self.http_status == 404 and self.provider_code == "NOT_FOUND"
 
 
@@ -75,7 +75,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """What a login has consented to. `has_access` is False if it left out the scope of the APIs."""
+    """The consent of a login. `has_access` is False if it left out the scope of the APIs."""
 
     subject: str
     email: str
@@ -122,7 +122,7 @@ class ConsentHost(Protocol):
 
     @property
     def is_configured(self) -> bool:
-        """Whether there is a client with which logins can consent."""
+        """Return whether there is a client with which logins can consent."""
 
     def url(self, state: str, verifier: str, redirect_uri: str) -> str:
         """Return the address of the consent page for a browser."""
@@ -144,7 +144,7 @@ class Provider(Protocol):
     def signed_in(self, login: Login) -> "Provider":
         """Return the provider as a login of an owner sees it, with tokens and circuit breakers of its own."""
 
-    def of_owner(self, owner_id: int) -> "Provider":
+    def for_owner(self, owner_id: int) -> "Provider":
         """Return the provider with the same login; its requests count for an owner of the service."""
 
     async def quota(self) -> list[QuotaStanding]:

@@ -27,12 +27,12 @@ class RemoteProvider:
         """Return the same provider with the login of an owner."""
         return RemoteProvider(self._transport.signed_in(login), self.consent)
 
-    def of_owner(self, owner_id: int) -> "RemoteProvider":
+    def for_owner(self, owner_id: int) -> "RemoteProvider":
         """Return the same provider, whose requests count for an owner."""
-        return RemoteProvider(self._transport.of_owner(owner_id), self.consent)
+        return RemoteProvider(self._transport.for_owner(owner_id), self.consent)
 
     async def quota(self) -> list[QuotaStanding]:
-        return await self._transport.quota()
+        return await self._transport.quota.standing()
 
     async def accounts(self) -> list[JsonObject]:
         """Return all accounts of the connected login."""

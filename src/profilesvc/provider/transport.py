@@ -23,7 +23,7 @@ from profilesvc.domain.time import Clock
 from profilesvc.provider.breaker import Breakers, Unreachable
 from profilesvc.provider.consent import Consent, Endpoints
 from profilesvc.provider.oauth import TokenSource, login_error
-from profilesvc.provider.port import Login, ProviderError, QuotaStanding
+from profilesvc.provider.port import Login, ProviderError
 from profilesvc.provider.quota import Counters, Quota
 from profilesvc.provider.responses import Received, read_document, read_response
 from profilesvc.settings import ProviderSettings
@@ -59,17 +59,17 @@ class Request:
     @property
     def location(self) -> str:
         """The name of the location in the path; empty if there is none."""
-        found = _LOCATION.search(self.path)
-        return found[0] if found else ""
+        match = _LOCATION.search(self.path)
+        return match[0] if match else ""
 
     @property
     def has_no_effect(self) -> bool:
-        """Whether it reads, or only validates an update."""
+        """Return whether the request reads, or only validates an update."""
         return self.method == "GET" or self.params.get("validateOnly") == "true"
 
     @property
     def is_update(self) -> bool:
-        """Whether it counts towards the limit of updates of locations per day."""
+        """Return whether the request counts towards the limit of updates of locations per day."""
         return self.api == "information" and self.method == "PATCH" and not self.has_no_effect
 
 
@@ -117,7 +117,7 @@ class Transport:
         self._breakers = Breakers(clock, own)
         self._endpoints = Endpoints.of(settings, origin)
         self._tokens = self._token_source(None)
-        self._quota = Quota(settings, counters or Counters.in_memory(clock), get_args(Api))
+        self.quota = Quota(settings, counters or Counters.in_memory(clock), get_args(Api))
         self._owner = 0  # the operator
         self._party: Hashable = None  # of the circuit breakers; None: the location
 
@@ -126,20 +126,16 @@ class Transport:
 
     def signed_in(self, login: Login) -> "Transport":
         """Return a transport over the same connections, with the tokens and the circuit breakers of a login."""
-        other = self.of_owner(login.owner_id)
+        other = self.for_owner(login.owner_id)
         other._tokens = self._token_source(login)
         other._party = object()
         return other
 
-    def of_owner(self, owner_id: int) -> "Transport":
+    def for_owner(self, owner_id: int) -> "Transport":
         """Return a transport over the same connections, whose requests are counted for an owner."""
         other = copy.copy(self)
         other._owner = owner_id
         return other
-
-    async def quota(self) -> list[QuotaStanding]:
-        """Return the quota of each API."""
-        return await self._quota.standing()
 
     def consent(self, transport: httpx.AsyncBaseTransport | None = None, authorize_url: str = "") -> Consent:
         """Return the client of the OAuth host; `authorize_url` is the consent page if browsers reach it elsewhere."""
@@ -191,7 +187,7 @@ class Transport:
     async def _operation(self, request: Request) -> AsyncIterator[_Operation]:
         """Yield the state of a call. Many pages that come one after the other are no outage, even if time runs out."""
         seconds, operation = self._settings.timeout_seconds, _Operation()
-        with self._breakers.guard(request.api, self._party or request.location):
+        with self._breakers.calling(request.api, self._party or request.location):
             try:
                 async with asyncio.timeout(seconds * request.share) as scope:
                     operation.deadline = scope.when() or 0
@@ -213,13 +209,13 @@ class Transport:
             reraise=True,
         )
         try:
-            return await retrying(self._attempt, request, deadline)
+            return await retrying(self._send_once, request, deadline)
         except ProviderError as error:
             if error.not_found and request.method == "DELETE" and retrying.statistics["attempt_number"] > 1:
                 return {}  # an earlier attempt succeeded, and its response was lost
             raise
 
-    async def _attempt(self, request: Request, deadline: float) -> JsonObject:
+    async def _send_once(self, request: Request, deadline: float) -> JsonObject:
         await self._count(request, deadline)
         started, outcome = time.monotonic(), "unreachable"
         try:
@@ -244,14 +240,14 @@ class Transport:
     async def _count(self, request: Request, deadline: float) -> None:
         """Count a request towards the provider's limits, and wait for its turn."""
         if request.edits:
-            await self._quota.count_edit(request.edits)
+            await self.quota.count_edit(request.edits)
         await self._turn(request, deadline)
         if request.is_update:
-            await self._quota.count_update(request.api, self._owner)
+            await self.quota.count_update(request.api, self._owner)
 
     async def _turn(self, request: Request, deadline: float) -> None:
         left = deadline - asyncio.get_running_loop().time()
-        await self._quota.turn(request.api, self._owner, left * _WAIT)
+        await self.quota.turn(request.api, self._owner, left * _WAIT)
 
     async def _authorized(self, request: Request, deadline: float) -> Received:
         """Send the request with a token. Replace a rejected token once."""

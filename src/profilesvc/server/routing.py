@@ -10,7 +10,7 @@ def _not_built(*_values: object) -> tuple[str, str]:
 
 
 class MatchedRule(QuartRule):
-    """Quart's rule without the code that builds its path: compiling it takes 30 of the 42 ms of `create_app`."""
+    """Quart's rule without the code that builds its path: compiling it takes 100 of the 130 ms of `create_app`."""
 
     def _compile_builder(self, append_unknown: bool = True) -> Any:
         return _not_built

@@ -87,7 +87,8 @@ class Server(uvicorn.Server):
     """uvicorn's server with a callback for each change of state, a drain period, and checks for slow clients.
 
     `ready` is called when requests are accepted, and `stopping` at the first signal. Requests are accepted for `drain`
-    more seconds after the first SIGTERM, so that a proxy that polls `/readyz` notices in time.
+    more seconds after the first SIGTERM, so that a proxy that polls `/readyz` notices in time. `opened` has what the
+    app uses: it is entered first, where a signal or an error ends the server, and left last.
     """
 
     failure = ""  # the reason for a failed start
@@ -98,6 +99,7 @@ class Server(uvicorn.Server):
         ready: Callable[[], None] = lambda: None,
         stopping: Callable[[], None] = lambda: None,
         drain: float = 0,
+        opened: contextlib.AbstractAsyncContextManager[object] | None = None,
     ) -> None:
         config = uvicorn.Config(
             app,
@@ -117,6 +119,15 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self.server_state: State = State()
         self._ready, self._stopping, self._drain, self._drained_at = ready, stopping, drain, math.inf
+        self._opened = opened or contextlib.nullcontext()
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until a signal."""
+        async with contextlib.AsyncExitStack() as opened:
+            await opened.enter_async_context(self._opened)
+            with self.capture_signals():
+                async with opened:
+                    await self._serve(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the app, and only then listen."""
@@ -191,15 +202,19 @@ def serve_forever(
     ready: Callable[[], None],
     stopping: Callable[[], None],
     drain: float = 0,
+    opened: contextlib.AbstractAsyncContextManager[object] | None = None,
 ) -> bool:
-    """Serve until SIGTERM or SIGINT; requests in flight finish. Return False if the app did not start; see its log."""
+    """Serve until SIGTERM or SIGINT; requests in flight finish. Return False if the app did not start; see its log.
+
+    An error of `opened` is raised.
+    """
 
     def when_ready() -> None:
         freeze_heap()
         ready()
 
-    server = Server(app, when_ready, stopping, drain)
-    with contextlib.suppress(KeyboardInterrupt, SystemExit):
+    server = Server(app, when_ready, stopping, drain, opened)
+    with contextlib.suppress(SystemExit):
         server.run(sockets=listeners)
     return server.started
 

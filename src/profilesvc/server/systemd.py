@@ -1,4 +1,4 @@
-"""What systemd passes to a service in its environment: a socket for reports, and a socket that already listens."""
+"""Sockets that systemd passes to a service in its environment: one for reports, and one that already listens."""
 
 import os
 import socket

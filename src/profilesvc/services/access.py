@@ -49,7 +49,7 @@ class Access:
 
     @property
     def public(self) -> bool:
-        """Whether the endpoint reads no bearer token."""
+        """Return whether the endpoint reads no bearer token."""
         return not (self.user or self.service)
 
     def require(self, caller: Caller) -> None:
@@ -188,11 +188,11 @@ def ids(claims: AccessClaims) -> TokenIds:
 async def live_user(services: Services, claims: UserClaims, prefetch: Prefetch | None = None) -> TokenUser:
     """Return the user of a token, or None in its place if the token is no longer valid."""
     async with services.storage.read() as session:
-        found = await users.token_user(session, int(claims["sub"]), ids(claims), prefetch)
-    user = found.user
+        state = await users.token_user(session, int(claims["sub"]), ids(claims), prefetch)
+    user = state.user
     if user is None or user.suspended_at is not None or user.epoch != claims["epoch"]:
         return TokenUser(None)
-    return found
+    return state
 
 
 async def live_key(

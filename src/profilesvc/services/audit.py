@@ -3,35 +3,32 @@
 import asyncio
 from collections.abc import Sequence
 from contextvars import Context
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.contract.audit import AuditEntry, AuditQuery, AuditTrail, Event
+from profilesvc.contract.audit import AuditEntry, AuditQuery, AuditTrail, Event, Wanted
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.stored import shown, stored_object
-from profilesvc.domain.audit import Wanted
+from profilesvc.contract.stored import as_stored, stored_object
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request, ip_prefix
 from profilesvc.domain.time import DAY, HOUR, MINUTE, iso
 from profilesvc.services import page_tokens
+from profilesvc.services.context import Caller, Services
 from profilesvc.storage import audit, keys
 from profilesvc.storage.audit import CountedRow, EventRow, StoredEvent
 from profilesvc.storage.keys import KeyState
 
-if TYPE_CHECKING:  # `services.context` imports this module
-    from profilesvc.services.context import Caller, Services
-
 _LIST = "audit"  # in cursors
-KEPT = 400 * DAY
+RETENTION = 400 * DAY
 _COLLECT_SECONDS = 1.0
 _KEPT_UNWRITTEN = MINUTE  # then it is dropped: a row may be at fault, and not the database
 
 
 async def record(
-    services: "Services",
+    services: Services,
     session: AsyncSession,
     event: Event,
     owner_id: int,
@@ -43,7 +40,7 @@ async def record(
 
 
 async def record_each(
-    services: "Services", session: AsyncSession, event: Event, owner_id: int, key_ids: list[int], **details: object
+    services: Services, session: AsyncSession, event: Event, owner_id: int, key_ids: list[int], **details: object
 ) -> None:
     """Append an event for each of a user's keys, in one statement."""
     now = services.clock.now()
@@ -65,7 +62,7 @@ def _row(at: int, event: Event, owner_id: int, key_id: int | None, details: Json
 
 
 class _Slot(NamedTuple):
-    """What the events have in common that are counted together. Their addresses differ within a network."""
+    """The common fields of events that are counted together. Their addresses differ within a network."""
 
     event: Event
     owner_id: int
@@ -81,7 +78,7 @@ class _Slot(NamedTuple):
 
 
 class _Count:
-    """How often an event occurred, when first and last, and the details of the last one."""
+    """The number of times that an event occurred, the first and last time, and the details of the last one."""
 
     __slots__ = ("details", "first", "last", "times")
 
@@ -113,7 +110,7 @@ def _counted(slot: _Slot, count: _Count) -> CountedRow:
     }
 
 
-async def count(services: "Services", session: AsyncSession, event: Event, key: KeyState) -> None:
+async def count(services: Services, session: AsyncSession, event: Event, key: KeyState) -> None:
     """Count an event per key, network and day, in the transaction of the change that it records."""
     now = services.clock.now()
     once = _Count(now)
@@ -134,12 +131,12 @@ class PendingEvents:
         self._timer: asyncio.TimerHandle | None = None
         self._lock = asyncio.Lock()
 
-    def token_issued(self, services: "Services", key: KeyState, permissions: Sequence[str]) -> None:
+    def token_issued(self, services: Services, key: KeyState, permissions: Sequence[str]) -> None:
         """Count a grant: one event per key, network and day (D-61)."""
         now = services.clock.now()
         self._add(services, _Slot.of("token.issued", key, now, DAY), now, {"permissions": permissions})
 
-    def secret_failed(self, services: "Services", key: KeyState) -> None:
+    def secret_failed(self, services: Services, key: KeyState) -> None:
         """Count a wrong secret for a key: one event per key, network and hour (D-61).
 
         It is only counted here, so that timing does not reveal which ids exist.
@@ -147,21 +144,21 @@ class PendingEvents:
         now = services.clock.now()
         self._add(services, _Slot.of("auth.failed", key, now, HOUR, actor="client"), now, {})
 
-    def _add(self, services: "Services", slot: _Slot, now: int, details: JsonObject) -> None:
+    def _add(self, services: Services, slot: _Slot, now: int, details: JsonObject) -> None:
         count = self._counts.get(slot)
         if count is None:
             count = self._counts[slot] = _Count(now)
         count.add(now, details)
         self._start(services)
 
-    def _start(self, services: "Services") -> None:
+    def _start(self, services: Services) -> None:
         if self._timer is None:
             loop, context = asyncio.get_running_loop(), Context()  # not that of the first request
             self._timer = loop.call_later(
                 _COLLECT_SECONDS, lambda: services.background.spawn(self.write(services)), context=context
             )
 
-    async def write(self, services: "Services") -> None:
+    async def write(self, services: Services) -> None:
         """Write the collected events. They are stored on return, even if another task writes them.
 
         While the database is not available, nothing is raised, and they are written later.
@@ -195,13 +192,13 @@ def _rows(counts: Sequence[tuple[_Slot, _Count]]) -> list[CountedRow]:
     return [rows[name] for name in sorted(rows)]
 
 
-async def of_key(services: "Services", caller: "Caller | None", client_id: str, query: AuditQuery) -> AuditTrail:
+async def key_trail(services: Services, caller: Caller | None, client_id: str, query: AuditQuery) -> AuditTrail:
     """Return the events of a key, live or not, newest first. The operator (None) may read every key.
 
     Raises:
         ServiceError: NOT_FOUND.
     """
-    await services.pending_events.write(services)
+    await services.part(PendingEvents).write(services)
     now = services.clock.now()
     async with services.storage.read() as session:
         if caller is None:
@@ -215,37 +212,37 @@ async def of_key(services: "Services", caller: "Caller | None", client_id: str, 
     return await _page(services, {"owner_id": key.owner_id, "key_id": key.id}, query)
 
 
-async def of_user(services: "Services", owner_id: int | None, query: AuditQuery) -> AuditTrail:
+async def user_trail(services: Services, owner_id: int | None, query: AuditQuery) -> AuditTrail:
     """Return the events of a user and all of their keys, newest first; without a user, those of all users."""
-    await services.pending_events.write(services)
+    await services.part(PendingEvents).write(services)
     return await _page(services, {} if owner_id is None else {"owner_id": owner_id}, query)
 
 
 async def search(
-    services: "Services", owner_id: int, wanted: Wanted, before: str | None, limit: int
+    services: Services, owner_id: int, wanted: Wanted, before: str | None, limit: int
 ) -> tuple[list[AuditEntry], str | None]:
     """Return the events of an owner that a search finds, newest first, and where the next ones start.
 
     `before` is a value that this function returned, or one that `AuditQuery` accepts.
     """
-    await services.pending_events.write(services)
-    return await _found(services, {"owner_id": owner_id}, before, limit, wanted)
+    await services.part(PendingEvents).write(services)
+    return await _entries(services, {"owner_id": owner_id}, before, limit, wanted)
 
 
-async def record_expired(services: "Services", owner_id: int | None = None) -> None:
+async def record_expired(services: Services, owner_id: int | None = None) -> None:
     """Record each expired key of an owner (None: of all) once."""
     now = services.clock.now()
     async with services.storage.write() as session:
-        await audit.record_expired(session, owner_id, now, now - KEPT)
+        await audit.record_expired(session, owner_id, now, now - RETENTION)
 
 
-async def _page(services: "Services", filters: dict[str, int], query: AuditQuery) -> AuditTrail:
-    events, next_before = await _found(services, filters, query.before, query.limit, Wanted())
+async def _page(services: Services, filters: dict[str, int], query: AuditQuery) -> AuditTrail:
+    events, next_before = await _entries(services, filters, query.before, query.limit, Wanted())
     return AuditTrail(events=events, limit=query.limit, next_before=next_before)
 
 
-async def _found(
-    services: "Services", filters: dict[str, int], before: str | None, limit: int, wanted: Wanted
+async def _entries(
+    services: Services, filters: dict[str, int], before: str | None, limit: int, wanted: Wanted
 ) -> tuple[list[AuditEntry], str | None]:
     place = None
     if before is not None:
@@ -253,18 +250,18 @@ async def _found(
         place = at, event_id
     async with services.storage.read() as session:
         rows = await audit.page(session, filters, place, limit + 1, wanted)
-    found = rows[:limit]
-    entries = [_entry(row) for row in found]
+    page = rows[:limit]
+    entries = [_entry(row) for row in page]
     if len(rows) <= limit:
         return entries, None
-    return entries, page_tokens.cursor(services, filters.get("owner_id"), _LIST, found[-1].at, found[-1].id)
+    return entries, page_tokens.cursor(services, filters.get("owner_id"), _LIST, page[-1].at, page[-1].id)
 
 
 def _entry(row: StoredEvent) -> AuditEntry:
     details = stored_object(row.details)
     if "last_at" in details:
         details["count"] = row.times
-    return shown(
+    return as_stored(
         AuditEntry,
         {
             "event": row.event,

@@ -7,12 +7,13 @@ from profilesvc.contract.json import JsonObject
 from profilesvc.contract.sync import CheckedBy, ComparedField, FilteredField, SyncComparison, SyncPreview
 from profilesvc.domain import profiles, verification
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.masks import NO_EDITS, Masks
 from profilesvc.domain.time import iso
-from profilesvc.domain.updates import NO_EDITS, Masks, has_flag
+from profilesvc.domain.verification import has_flag
 from profilesvc.provider.port import Provider, ProviderError
 from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Services
-from profilesvc.services.locations import Found, load, note
+from profilesvc.services.locations import Observed, load, note
 from profilesvc.services.provider_errors import provider_failure, raising_provider_failure
 from profilesvc.services.provider_logins import provider_at
 from profilesvc.services.sync import Push, checked, planned, require_syncable
@@ -33,14 +34,14 @@ async def compare(services: Services, location: AllowedLocation) -> SyncComparis
         provider = await remote.location(location.name)
         source = json.loads(row.source or "{}")
         filtered = profiles.filtered_leaves(source, location.plan.syncable)
-        found = profiles.differences(source, provider, filtered)
-        edits = await _edits(remote, location, provider) if found else NO_EDITS
-    await note(services, location, remote, Found(row, provider, now))
+        differences = profiles.differences(source, provider, filtered)
+        edits = await _edits(remote, location, provider) if differences else NO_EDITS
+    await note(services, location, remote, Observed(row, provider, now))
     return SyncComparison(
         source=source,
         provider=provider,
         lastSync=json.loads(row.last_sync or "{}"),
-        differences=[ComparedField(**one, editStatus=edits.status(one["field"])) for one in found],
+        differences=[ComparedField(**one, editStatus=edits.status(one["field"])) for one in differences],
         filtered=filtered,
     )
 

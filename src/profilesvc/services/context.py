@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import TypeVar, cast
+
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, SERVICE_UNAVAILABLE
 from profilesvc.database.batches import Batches
@@ -17,15 +18,10 @@ from profilesvc.domain.entropy import Entropy
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import Hold
 from profilesvc.domain.plans import Catalogue, Plan
+from profilesvc.domain.request import Finished
 from profilesvc.domain.time import Clock, iso
 from profilesvc.limits.limiter import Limiter
 from profilesvc.provider.port import Provider
-from profilesvc.services.accounts.exporting import Exports
-from profilesvc.services.audit import PendingEvents
-from profilesvc.services.drafts.copies import Copies
-from profilesvc.services.insight.request_log import RequestLog
-from profilesvc.services.logins.cache import Logins
-from profilesvc.services.notify.resolving import Lookups, Resolver
 from profilesvc.settings import Settings
 from profilesvc.storage.heartbeats import Beat, recording
 from profilesvc.storage.keys import KeyState
@@ -39,6 +35,8 @@ from profilesvc.tokens.vault import Vault
 
 log = logging.getLogger("profilesvc")
 Result = TypeVar("Result")
+Part = TypeVar("Part")
+Resolver = Callable[[int, str], Awaitable[list[str]]]  # the addresses of a host, asked for by an owner; or OSError
 
 
 class Background:
@@ -94,19 +92,27 @@ class Services:
     metrics: Metrics = field(default_factory=Metrics)
     background: Background = field(default_factory=Background)
     single_flight: SingleFlight = field(default_factory=SingleFlight)
-    pending_events: PendingEvents = field(default_factory=PendingEvents)
-    request_log: RequestLog = field(default_factory=RequestLog)
-    resolver: Resolver = field(default_factory=Lookups)
-    exports: Exports = field(default_factory=Exports)
-    photos: Copies = field(default_factory=Copies)
-    logins: Logins = field(default_factory=Logins)
+    resolver: Resolver | None = None  # None: `Lookups` of webhooks
     push_tokens: PushTokens | None = None  # None: there is no change feed
     due: asyncio.Event = field(default_factory=asyncio.Event)  # set when a delivery is queued, to wake the worker
+    # What rooms do with each finished request of a key, and with each deleted post, in its transaction: its owner,
+    # and the post as JSON.
+    # What they count for the operator's metrics: {name: {state: amount}}.
+    finished: Sequence[Callable[["Services", Finished], None]] = ()
+    post_deleted: Sequence[Callable[["Services", AsyncSession, int, str], Awaitable[None]]] = ()
+    counted: Sequence[Callable[["Services"], Awaitable[dict[str, dict[str, int]]]]] = ()
+    _parts: dict[type, object] = field(default_factory=dict)
+
+    def part(self, kind: type[Part]) -> Part:
+        """Return what a module keeps in this process: the instance of its class, made when it is first needed."""
+        part = self._parts.get(kind)
+        if part is None:
+            part = self._parts[kind] = kind()
+        return cast(Part, part)
 
     def in_another_loop(self, storage: Storage) -> "Services":
         """Return services for the event loop of another thread, where nothing of this loop may be awaited."""
-        own = replace(self, storage=storage, background=Background(), single_flight=SingleFlight())
-        return replace(own, pending_events=PendingEvents(), request_log=RequestLog(), photos=Copies(), logins=Logins())
+        return replace(self, storage=storage, background=Background(), single_flight=SingleFlight(), _parts={})
 
     @cached_property
     def beats(self) -> Batches[Beat]:
@@ -123,9 +129,9 @@ class Services:
         """Encrypts the refresh tokens of owners' logins at the provider."""
         return Vault(self.settings.tokens.key_passphrase.get_secret_value())
 
-    def watched(self, in_flight: Callable[[], int]) -> AbstractAsyncContextManager[None]:
-        """Open a block in which the metrics show how busy this process is."""
-        return self.metrics.watching(lambda: Load(in_flight(), self.storage.pools()))
+    def sample(self, in_flight: Callable[[], int]) -> None:
+        """Make the metrics show how busy this process is."""
+        self.metrics.look_at(lambda: Load(in_flight(), self.storage.pools()))
 
     def rejected_by_database(self, error: ServiceError) -> bool:
         """Return whether the database rejected a request, and count it for the log."""

@@ -49,7 +49,7 @@ async def create(services: Services, caller: Caller, body: KeyCreate, claim: Cla
         await audit.record(services, session, "key.created", caller.owner_id, key_id, location=new.location_name)
         await publish(services, session, "key.created", caller.owner_id, [key_id])
         if owner.unpaid_since is not None:  # while an invoice is unpaid, new keys are held too
-            await hold(services, session, caller.owner_id, holds.of_key(key_id), "billing_issue")
+            await hold(services, session, caller.owner_id, holds.one_key(key_id), "billing_issue")
     return KeyCreated(
         client_id=new.client_id,
         client_secret=secret,

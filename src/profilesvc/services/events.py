@@ -1,7 +1,5 @@
 """The events of owners: written in the transaction of their cause, and read as a log (docs/events.md)."""
 
-from typing import TYPE_CHECKING
-
 import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -16,13 +14,11 @@ from profilesvc.contract.events import (
 )
 from profilesvc.domain.errors import invalid
 from profilesvc.domain.time import DAY, iso
+from profilesvc.services.context import AllowedLocation, Caller, Services
 from profilesvc.storage import events
 from profilesvc.storage.events import NewEvent, StoredPublishedEvent
 
-if TYPE_CHECKING:  # `services.context` imports modules that record events
-    from profilesvc.services.context import AllowedLocation, Caller, Services
-
-KEPT = 30 * DAY
+RETENTION = 30 * DAY
 _READ = 5_000  # events of an owner that one page of a location reads at most
 
 
@@ -31,10 +27,10 @@ def new(kind: EventType, data: EventData, *, key_id: int | None = None, location
     return NewEvent(kind, data.model_dump_json(by_alias=True, warnings=False), key_id, location_name)
 
 
-def publish(services: "Services", session: AsyncSession, owner_id: int, *found: NewEvent) -> None:
+def publish(services: Services, session: AsyncSession, owner_id: int, *new_events: NewEvent) -> None:
     """Write events of an owner, and what delivers them, when this transaction ends."""
-    if found:
-        events.add(session, owner_id, list(found), services.clock.now())
+    if new_events:
+        events.add(session, owner_id, list(new_events), services.clock.now())
         services.due.set()
 
 
@@ -68,8 +64,8 @@ def _number(owner_id: int, text: str | None) -> int:
     return int(number)
 
 
-async def of_location(
-    services: "Services", location: "AllowedLocation", before: int | None, limit: int
+async def location_events(
+    services: Services, location: AllowedLocation, before: int | None, limit: int
 ) -> tuple[list[PublishedEvent], int | None]:
     """Return events of a location, newest first, and what to pass as `before` for older ones, if there may be any.
 
@@ -79,13 +75,13 @@ async def of_location(
     async with services.storage.read(may_be_old=True) as session:
         end = before or await events.last(session, owner_id) + 1
         start = end - _READ
-        rows = await events.of_location(session, owner_id, location.name, end, start, limit + 1)
+        rows = await events.location_events(session, owner_id, location.name, end, start, limit + 1)
         has_more = len(rows) > limit or await events.first(session, owner_id) <= start
     older = rows[limit - 1].id if len(rows) > limit else start + 1
     return [published(owner_id, row) for row in rows[:limit]], older if has_more else None
 
 
-async def list_page(services: "Services", caller: "Caller", query: EventListQuery) -> EventList:
+async def list_page(services: Services, caller: Caller, query: EventListQuery) -> EventList:
     """Return events of the caller after one of them, oldest first.
 
     Raises:
@@ -95,5 +91,5 @@ async def list_page(services: "Services", caller: "Caller", query: EventListQuer
     types = [] if query.types is None else types_of(query.types)
     async with services.storage.read(may_be_old=True) as session:
         rows = await events.page(session, caller.owner_id, after, types, query.client_id, limit + 1)
-    shown = [published(caller.owner_id, row) for row in rows[:limit]]
-    return EventList(events=shown, next_after=shown[-1].id if shown else query.after, has_more=len(rows) > limit)
+    page = [published(caller.owner_id, row) for row in rows[:limit]]
+    return EventList(events=page, next_after=page[-1].id if page else query.after, has_more=len(rows) > limit)

@@ -18,16 +18,15 @@ from profilesvc.contract.connection import (
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain import heartbeats as rules
 from profilesvc.domain.domains import domain_allowed, same_sites, site_host
+from profilesvc.domain.heartbeats import Known, Reason, Span, reason, rejection_of
 from profilesvc.domain.request import current_request
-from profilesvc.domain.status_reasons import Known, Reason, reason, rejection_of
 from profilesvc.domain.time import iso_or_none
 from profilesvc.services import origins
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Prefetch, Services, deactivated
 from profilesvc.services.tokens import verify_secret
 from profilesvc.storage import heartbeats, keys, locations, users
-from profilesvc.storage.heartbeats import Beat, Watched
-from profilesvc.storage.insight.overview import KeyRow
+from profilesvc.storage.heartbeats import Beat, KeyRow, KeyStatus
 from profilesvc.storage.keys import KeyState, has_ended
 
 _ADDRESS_ORDER = ("locality", "administrativeArea", "postalCode")
@@ -64,15 +63,19 @@ async def status(
     Raises:
         ServiceError: NOT_FOUND, also for a key that is revoked or has expired, and for another user's key.
     """
-    now = services.clock.now()
-    async with services.storage.read() as session:
-        if caller.prefetched:
-            key = heartbeats.from_row(caller.prefetched)
-        else:
-            key = await heartbeats.watched(session, client_id, caller.owner_id)
-        if key is None or has_ended(key.revoked_at, key.expires_at, now):
-            raise missing("API key")
-        spans = await heartbeats.spans(session, caller.owner_id, key.id, now - rules.HISTORY) if history else []
+    now, spans = services.clock.now(), list[Span]()
+    if caller.prefetched:
+        key = heartbeats.from_row(caller.prefetched)
+    else:
+        async with services.storage.read() as session:
+            key = await heartbeats.status(session, client_id, caller.owner_id)
+    if key is None or has_ended(key.revoked_at, key.expires_at, now):
+        raise missing("API key")
+    if history or not key.is_plainly_online(now):
+        async with services.storage.read() as session:
+            key = await heartbeats.explained(session, caller.owner_id, key, now)
+            if history:
+                spans = await heartbeats.spans(session, caller.owner_id, key.id, now - rules.HISTORY)
     fields = _fields(key, now)
     if not history:
         return ConnectionStatus.model_validate(fields)
@@ -80,18 +83,20 @@ async def status(
     return ConnectionStatusWithHistory.model_validate({**fields, "history": periods})
 
 
-def status_of(key: Watched, now: int) -> ConnectionStatus:
-    """Return the status of a key that has not ended, as the API and the events show it."""
+def status_of(key: KeyStatus, now: int) -> ConnectionStatus:
+    """Return the status of an `explained` key that has not ended, as the API and the events show it."""
     return ConnectionStatus.model_validate(_fields(key, now))
 
 
-def is_mismatch(key: Watched, now: int) -> bool:
+def is_mismatch(key: KeyStatus, now: int) -> bool:
     """Return whether a second site seems to use the credentials."""
+    if key.site_host is None:
+        return False
     sites, allowed = (key.site_host, key.other_site_host), keys.domains_of(key.allowed_domains)
     return rules.site_mismatch(sites, key.other_site_host_at, allowed, now)
 
 
-def reason_of(key: Watched | KeyRow, *, is_held: bool, mismatch: bool, now: int) -> Reason:
+def reason_of(key: KeyStatus | KeyRow, *, is_held: bool, mismatch: bool, now: int) -> Reason:
     """Return why a key's site is not connected as expected, by all that is stored."""
     known = Known(
         created_at=key.created_at,
@@ -106,17 +111,17 @@ def reason_of(key: Watched | KeyRow, *, is_held: bool, mismatch: bool, now: int)
     return reason(known, now)
 
 
-def _fields(key: Watched, now: int) -> JsonObject:
+def _fields(key: KeyStatus, now: int) -> JsonObject:
     mismatch, last_seen = is_mismatch(key, now), key.last_heartbeat_at
-    found = reason_of(key, is_held=key.is_held, mismatch=mismatch, now=now)
+    reason = reason_of(key, is_held=key.is_held, mismatch=mismatch, now=now)
     return {
         "connection_status": rules.state(last_seen, now),
         "last_heartbeat_at": iso_or_none(last_seen),
         "plugin_version": key.plugin_version,
         "wp_version": key.wp_version,
         "php_version": key.php_version,
-        "reason_hint": found.hint,
-        "reason_at": iso_or_none(found.at),
+        "reason_hint": reason.hint,
+        "reason_at": iso_or_none(reason.at),
         "warnings": ["site_mismatch"] if mismatch else [],
     }
 

@@ -67,7 +67,7 @@ async def billing_event(services: Services, email: str, paid: bool, version: int
             return Effect([], [])
         unpaid_since = None if paid else services.clock.now()
         await users.update_user(session, user.id, billing_version=version, unpaid_since=unpaid_since)
-        which = holds.of_keys(await keys.advance_billing(session, user.id, holds.of_every_key(), version))
+        which = holds.some_keys(await keys.advance_billing(session, user.id, holds.every_key(), version))
         if paid:
             return Effect([], await lift(services, session, user.id, which, "billing_issue"))
         return Effect(await hold(services, session, user.id, which, "billing_issue"), [])

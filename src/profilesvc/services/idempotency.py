@@ -14,15 +14,15 @@ from profilesvc.domain.time import DAY, SECOND
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.storage import idempotency
-from profilesvc.storage.idempotency import Attempt
+from profilesvc.storage.idempotency import StoredClaim
 
 LEASE = 60 * SECOND
 _PROVIDER_SHARES = 2  # of `timeout_seconds`: a sync that reads a profile and its verification, and patches it
 _BESIDES = 20 * SECOND  # for the database
-KEPT = DAY
+RETENTION = DAY
 
 
-def lease(services: Services) -> int:
+def claim_period(services: Services) -> int:
     """Return how long an operation may run before another one takes over, in milliseconds: longer than it can take."""
     return max(LEASE, round(_PROVIDER_SHARES * services.settings.provider.timeout_seconds * SECOND) + _BESIDES)
 
@@ -135,20 +135,20 @@ async def unsettled(
     Raises:
         ServiceError: SERVICE_UNAVAILABLE.
     """
-    found = set()
+    names = set()
     async with services.storage.read() as session:
         for name in locations:
             attempt = await idempotency.find(session, caller.owner_id, _scope(caller, operation, name, value))
             if attempt is not None and attempt.status is None and attempt.fingerprint != idempotency.ANY_FINGERPRINT:
-                found.add(name)
-    return found
+                names.add(name)
+    return names
 
 
 async def _claim(
     services: Services, location: AllowedLocation, scope: str, fingerprint: str, lock: Lock | None
 ) -> Claim | Rendered:
     owner_id, now = location.owner_id, services.clock.now()
-    until = now + lease(services)
+    until = now + claim_period(services)
     async with services.storage.write() as session:
         claim: Claim | Rendered = Claim(owner_id, scope, 1, now)
         if not await idempotency.insert_first(session, owner_id, location.name, scope, fingerprint, now, until):
@@ -165,7 +165,7 @@ async def _repeated(
     previous = await idempotency.find(session, owner_id, scope)
     if previous is None:  # it has just been removed
         raise _in_progress()
-    is_forgotten = previous.created_at <= now - KEPT
+    is_forgotten = previous.created_at <= now - RETENTION
     if not is_forgotten and previous.fingerprint not in (idempotency.ANY_FINGERPRINT, fingerprint):
         raise ServiceError(IDEMPOTENCY_KEY_REUSED)
     if not is_forgotten and previous.status is not None:
@@ -174,7 +174,7 @@ async def _repeated(
         raise _in_progress()
     since = now if is_forgotten else previous.created_at  # nothing older can be the effect of this request
     note = None if is_forgotten else previous.answer
-    successor = Attempt(fingerprint, previous.fence + 1, until, since, None, note)
+    successor = StoredClaim(fingerprint, previous.fence + 1, until, since, None, note)
     if not await idempotency.take_over(session, owner_id, scope, previous.fence, successor):
         raise _in_progress()
     is_unsure = not is_forgotten and previous.fingerprint != idempotency.ANY_FINGERPRINT
@@ -211,7 +211,7 @@ async def _settle(session: AsyncSession, claim: Claim, error: BaseException, now
         False if the rejection could not be kept, because another holder has taken over.
     """
     if not isinstance(error, ServiceError):
-        await idempotency.end_lease(session, claim.owner_id, claim.scope, claim.fence, now)
+        await idempotency.end_claim(session, claim.owner_id, claim.scope, claim.fence, now)
         return True
     cause = error.__cause__
     is_unknown = cause.effect_unknown if isinstance(cause, ProviderError) else error.kind.status >= 500
@@ -222,7 +222,7 @@ async def _settle(session: AsyncSession, claim: Claim, error: BaseException, now
     if is_unknown or error.kind.status >= 500 or claim.fence > 1:
         # A failure may have had its effect, and so may an earlier attempt, however this one ended.
         can_be_corrected = not is_unknown and not claim.is_unsure
-        await idempotency.end_lease(session, claim.owner_id, claim.scope, claim.fence, now, can_be_corrected)
+        await idempotency.end_claim(session, claim.owner_id, claim.scope, claim.fence, now, can_be_corrected)
     else:
         await idempotency.remove(session, claim.owner_id, claim.scope, claim.fence)
     return True

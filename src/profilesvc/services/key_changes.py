@@ -32,8 +32,8 @@ async def change(services: Services, caller: Caller, client_id: str, body: KeyCh
     Raises:
         ServiceError: VALIDATION_ERROR; NOT_FOUND.
     """
-    sent = body.model_dump(include=body.model_fields_set)
-    if invalid_values := problems(services, sent):
+    fields = body.model_dump(include=body.model_fields_set)
+    if invalid_values := problems(services, fields):
         raise invalid_many(invalid_values)
     async with services.storage.write() as session:
         key = await own_key(services, session, caller, client_id)
@@ -42,8 +42,8 @@ async def change(services: Services, caller: Caller, client_id: str, body: KeyCh
         if body.name is not None and (name := clean_name(body.name)) != row.name:
             await keys.rename(session, key.owner_id, key.id, name)
             changed.append("name")
-        if _DOMAINS & sent.keys():
-            changed += await _set_domains(session, key, row, sent)
+        if _DOMAINS & fields.keys():
+            changed += await _set_domains(session, key, row, fields)
         if changed:
             await audit.record(services, session, "key.changed", key.owner_id, key.id, fields=changed)
         return await _details(services, session, key)
@@ -71,11 +71,11 @@ def others(primary: str | None, allowed: list[str]) -> list[str]:
     return [domain for domain in allowed if domain not in derived]
 
 
-async def _set_domains(session: AsyncSession, key: KeyState, row: ListedKey, sent: JsonObject) -> list[str]:
+async def _set_domains(session: AsyncSession, key: KeyState, row: ListedKey, fields: JsonObject) -> list[str]:
     """Store the domains that follow from the sent ones and the stored ones; return the fields that changed."""
     before = others(row.primary_domain, domains_of(row.allowed_domains))
-    primary = sent.get("primary_domain", row.primary_domain)
-    extras = sent["allowed_domains"] or [] if "allowed_domains" in sent else before
+    primary = fields.get("primary_domain", row.primary_domain)
+    extras = fields["allowed_domains"] or [] if "allowed_domains" in fields else before
     allowed = allowed_domains(primary, extras, development=True)  # `problems` has checked the sent ones
     new = allowed[0] if primary is not None else None
     after = others(new, allowed)

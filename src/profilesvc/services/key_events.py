@@ -4,7 +4,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import EventType, KeyChanged
 from profilesvc.contract.keys import KeyDetails, KeyEntry, KeyStatus
-from profilesvc.contract.stored import shown
+from profilesvc.contract.stored import as_stored
 from profilesvc.domain.time import iso, iso_or_none
 from profilesvc.services import events
 from profilesvc.services.context import Services
@@ -19,7 +19,7 @@ def _status(row: ListedKey, now: int) -> KeyStatus:
 
 
 def entry(row: ListedKey, now: int) -> KeyEntry:
-    return shown(
+    return as_stored(
         KeyEntry,
         {
             "id": row.id,
@@ -38,7 +38,7 @@ def entry(row: ListedKey, now: int) -> KeyEntry:
 
 def details(row: ListedKey, retiring_until: int | None, now: int) -> KeyDetails:
     """Return a key with its domains; `retiring_until` is the end of its previous secret."""
-    return shown(
+    return as_stored(
         KeyDetails,
         {
             **entry(row, now).model_dump(warnings=False),

@@ -58,10 +58,10 @@ async def list_all(services: Services, caller: Caller | None, query: KeyListQuer
         limit = query.limit or MAX_LIMIT
     async with services.storage.read() as session:
         rows = await keys.listing(session, owner_id, None if revoked else now, before, limit and limit + 1)
-    shown = rows[:limit]
+    page = rows[:limit]
     return KeyList(
-        credentials=[entry(row, now) for row in shown],
-        next_before=page_tokens.cursor(services, owner_id, "keys", shown[-1].id) if len(rows) > len(shown) else None,
+        credentials=[entry(row, now) for row in page],
+        next_before=page_tokens.cursor(services, owner_id, "keys", page[-1].id) if len(rows) > len(page) else None,
     )
 
 
@@ -115,8 +115,8 @@ async def deactivate(
     async with services.storage.write() as session:
         key = await own_key(services, session, caller, client_id)
         changed = False
-        if version is None or await keys.advance_billing(session, key.owner_id, holds.of_key(key.id), version):
-            changed = bool(await hold(services, session, key.owner_id, holds.of_key(key.id), reason))
+        if version is None or await keys.advance_billing(session, key.owner_id, holds.one_key(key.id), version):
+            changed = bool(await hold(services, session, key.owner_id, holds.one_key(key.id), reason))
         if changed and reason == "security_concern":
             await keys.raise_epoch(session, key.owner_id, key.id)
         return Deactivated(await _standing(session, key), changed)
@@ -143,7 +143,7 @@ async def reactivate_own(services: Services, caller: Caller, client_id: str) -> 
         if await locations.place_of(session, key.owner_id, key.location_name) is None:
             raise ServiceError(NOT_FOUND, "The location of this key is disconnected. Import it again first.")
         await assign_within_plan(services, session, location, location.business_id or key.business_id)
-        await lift(services, session, key.owner_id, holds.of_key(key.id), "user_requested")
+        await lift(services, session, key.owner_id, holds.one_key(key.id), "user_requested")
         return await _standing(session, key)
 
 
@@ -162,7 +162,9 @@ async def reactivate(
         key = await _locked_with_owner(services, session, client_id)
         present = [each.reason for each in await holds.on_key(session, key.owner_id, key.id)]
         to_lift = [name for name in present if reason in (None, name)]
-        if version is not None and not await keys.advance_billing(session, key.owner_id, holds.of_key(key.id), version):
+        if version is not None and not await keys.advance_billing(
+            session, key.owner_id, holds.one_key(key.id), version
+        ):
             to_lift = []
         if "security_concern" in to_lift and not roll:
             raise ServiceError(CONFLICT, "A key that is held for a security concern needs a new secret. Add --roll.")
@@ -172,7 +174,7 @@ async def reactivate(
                 CONFLICT, "The location is beyond its owner's plan. Assign a larger plan, or unassign another location."
             )
         for name in lifted:
-            await lift(services, session, key.owner_id, holds.of_key(key.id), name)
+            await lift(services, session, key.owner_id, holds.one_key(key.id), name)
         rolled = await renew(services, session, key, 0) if roll else None
         remaining = [name for name in present if name not in lifted]
         return Reactivated(await _standing(session, key), lifted, remaining, rolled)

@@ -1,4 +1,4 @@
-"""Locations: the cache of the provider's data, the sync switch, verification and import."""
+"""Locations: the cache of the provider's data, the sync switch and verification."""
 
 import asyncio
 import contextlib
@@ -8,25 +8,17 @@ from typing import NamedTuple
 import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.contract.errors import (
-    CONFLICT,
-    LOCATION_NOT_VERIFIED,
-    NOT_FOUND,
-    PLAN_RESTRICTION,
-    SERVICE_UNAVAILABLE,
-)
+from profilesvc.contract.errors import CONFLICT, LOCATION_NOT_VERIFIED, NOT_FOUND, PLAN_RESTRICTION, SERVICE_UNAVAILABLE
 from profilesvc.contract.events import SyncSwitchChanged, VerificationChanged
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.locations import LocationListQuery, SyncSwitched, VerificationRefreshed
 from profilesvc.database.statements import Executor
-from profilesvc.domain import profiles, verification
+from profilesvc.domain import verification
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.posts import can_have_posts
 from profilesvc.domain.problems import counted
-from profilesvc.domain.request import in_background
-from profilesvc.domain.sync_ids import new_sync_id
-from profilesvc.domain.time import SECOND
-from profilesvc.domain.updates import has_flag
+from profilesvc.domain.time import DAY, SECOND
+from profilesvc.domain.verification import has_flag
 from profilesvc.provider.port import Provider, ProviderError, Verification
 from profilesvc.services import drift, events
 from profilesvc.services.access import missing, require_plan
@@ -34,17 +26,14 @@ from profilesvc.services.context import AllowedLocation, Caller, Rendered, Servi
 from profilesvc.services.holds import lift
 from profilesvc.services.provider_errors import raising_provider_failure
 from profilesvc.services.provider_logins import provider_at
-from profilesvc.services.reviews import mirrors
-from profilesvc.services.users import find_user
-from profilesvc.storage import feed, locations, provider_logins, sync, users
+from profilesvc.storage import locations, users
 from profilesvc.storage.holds import at_locations
-from profilesvc.storage.locations import ListedLocation, LocationState, Place
-from profilesvc.storage.sync import SyncRow
+from profilesvc.storage.locations import ListedLocation, LocationState
 from profilesvc.storage.users import UserState
 
+ANNOUNCED_AGE = DAY  # for which what was read may be returned, while the change feed announces what changes
 _LONGEST_TITLE = 500  # characters; PostgreSQL rejects an entry of an index above 2,704 bytes
 _PATIENCE_SECONDS = 1.0  # of a reader with the writers of the database
-_TURNS = 10  # waits for the quota during the import of one location
 _DETAIL = ("title", "storefrontAddress", "phoneNumbers", "regularHours")
 
 
@@ -87,7 +76,7 @@ async def get(services: Services, location: AllowedLocation) -> Rendered:
         except ProviderError:
             age = (now - cached.profile_read_at) // SECOND
         else:
-            await note(services, location, remote, Found(cached, profile, now))
+            await note(services, location, remote, Observed(cached, profile, now))
     detail = {"name": location.name, **{name: profile[name] for name in _DETAIL if name in profile}}
     if not can_have_posts(profile):
         detail["metadata"] = {"canOperateLocalPost": False}
@@ -101,13 +90,13 @@ async def _is_fresh(
     if now - cached.profile_read_at <= services.settings.cache_max_age_seconds * SECOND:
         return True
     in_review = has_flag(profile, "hasPendingEdits")  # no notification ends it
-    if not services.settings.notifications.enabled or in_review or now - cached.profile_read_at > mirrors.VALID:
+    if not services.settings.notifications.enabled or in_review or now - cached.profile_read_at > ANNOUNCED_AGE:
         return False
     async with services.storage.read() as session:
-        return cached.profile_read_at > await feed.valid_from(session, location.owner_id, location.name, "profile")
+        return cached.profile_read_at > await locations.valid_from(session, location.owner_id, location.name, "profile")
 
 
-class Found(NamedTuple):
+class Observed(NamedTuple):
     """A profile that was read from the provider, the location's row from before, and when the reading started."""
 
     before: LocationState
@@ -115,7 +104,7 @@ class Found(NamedTuple):
     read_at: int
 
 
-async def note(services: Services, location: AllowedLocation, remote: Provider, found: Found) -> None:
+async def note(services: Services, location: AllowedLocation, remote: Provider, observed: Observed) -> None:
     """Store what was read, and publish what has changed, within a moment or after the response.
 
     A reader does not wait for the database's writers. What cannot be stored at all is read again by the next request.
@@ -123,7 +112,7 @@ async def note(services: Services, location: AllowedLocation, remote: Provider, 
     Raises:
         ServiceError: NOT_FOUND as in `load`.
     """
-    noting = services.background.finish(_note(services, location, remote, found))
+    noting = services.background.finish(_note(services, location, remote, observed))
     try:
         await asyncio.wait_for(noting, _PATIENCE_SECONDS)
     except TimeoutError:
@@ -133,8 +122,8 @@ async def note(services: Services, location: AllowedLocation, remote: Provider, 
             raise
 
 
-async def _note(services: Services, location: AllowedLocation, remote: Provider, found: Found) -> None:
-    before, profile, read_at = found
+async def _note(services: Services, location: AllowedLocation, remote: Provider, observed: Observed) -> None:
+    before, profile, read_at = observed
     await keep(services, location, profile, read_at)
     await drift.note(services, location, before, profile, read_at)
     with contextlib.suppress(ProviderError):  # the background check reads it later
@@ -155,10 +144,10 @@ async def load(services: Services, location: AllowedLocation) -> LocationState:
         ServiceError: NOT_FOUND, because the owner has disconnected the location meanwhile.
     """
     async with services.storage.read() as session:
-        return await _kept(session, location)
+        return await _require(session, location)
 
 
-async def _kept(session: Executor, location: AllowedLocation) -> LocationState:
+async def _require(session: Executor, location: AllowedLocation) -> LocationState:
     row = await locations.state(session, location.owner_id, location.name)
     if row is None or row.disconnected_at is not None:
         raise missing("location")
@@ -183,7 +172,7 @@ async def switch_sync(services: Services, location: AllowedLocation, enabled: bo
         if await locations.switch_sync(session, location.owner_id, location.name, enabled):
             _publish_switch(services, session, location.owner_id, location.name, enabled)
         else:
-            row = await _kept(session, location)
+            row = await _require(session, location)
             if enabled and not row.is_verified:
                 raise ServiceError(LOCATION_NOT_VERIFIED, verificationState=row.verification_state)
     return SyncSwitched(locationId=location.name, syncEnabled=enabled)
@@ -217,12 +206,12 @@ async def store_verification(
     """
     is_verified, state = verification.derive(current.voice_of_merchant, current.verifications)
     async with services.storage.write() as session:
-        await _verify(services, session, location.owner_id, location.name, is_verified, state)
-        await _kept(session, location)
+        await verify_location(services, session, location.owner_id, location.name, is_verified, state)
+        await _require(session, location)
     return VerificationRefreshed(locationId=location.name, isVerified=is_verified, verificationState=state)
 
 
-async def _verify(
+async def verify_location(
     services: Services, session: AsyncSession, owner_id: int, name: str, is_verified: bool, state: str
 ) -> None:
     """Store the verification of a location that is not disconnected, and publish what changes."""
@@ -242,7 +231,7 @@ async def assign(services: Services, name: str, business_id: int) -> None:
         ServiceError: NOT_FOUND, PLAN_RESTRICTION, CONFLICT.
     """
     async with services.storage.write() as session:
-        row = await locations.found(session, name)
+        row = await locations.state_by_name(session, name)
         if row is None or await users.business_name(session, business_id, row.owner_id) is None:
             raise ServiceError(NOT_FOUND, "There is no such location, or its owner has no such business.")
         await assign_within_plan(services, session, row, business_id)
@@ -273,88 +262,3 @@ async def assign_within_plan(
             raise ServiceError(CONFLICT, "The location has just been assigned.")
         await lift(services, session, row.owner_id, at_locations([row.name]), "plan_downgrade")
     return owner
-
-
-async def import_account(services: Services, email: str, account: str) -> list[str]:
-    """Import the locations of a provider's account for a user, and return their names.
-
-    Raises:
-        ServiceError: NOT_FOUND, CONFLICT, PROVIDER_API_ERROR.
-    """
-    async with services.storage.read() as session:
-        user = await find_user(session, email)
-    values = {"account": account, "profile_read_at": services.clock.now()}
-    with raising_provider_failure(), in_background():
-        imported = [await _read(services, profile) for profile in await services.provider.locations(account)]
-    async with services.storage.write() as session:
-        for profile, state in imported:
-            await _import_one(services, session, user.id, {**values, **state}, profile)
-    return [profile["name"] for profile, _ in imported]
-
-
-async def _verification(services: Services, name: str) -> Verification:
-    """Read a verification. Wait for the quota, because it may be less per minute than an account has locations."""
-    for _ in range(_TURNS):
-        try:
-            return await services.provider.verification(name)
-        except ProviderError as error:
-            if error.reason != "quota":
-                raise
-            wait = error.retry_after
-        await services.clock.sleep(wait or 1)
-    return await services.provider.verification(name)
-
-
-async def _read(services: Services, profile: JsonObject) -> tuple[JsonObject, JsonObject]:
-    current = await _verification(services, profile["name"])
-    is_verified, state = verification.derive(current.voice_of_merchant, current.verifications)
-    return profile, {"is_verified": is_verified, "verification_state": state}
-
-
-async def _import_one(
-    services: Services, session: AsyncSession, owner_id: int, values: JsonObject, profile: JsonObject
-) -> None:
-    if not await provider_logins.claim(session, owner_id, profile["name"]):
-        raise ServiceError(CONFLICT, f"{profile['name']} belongs to another user.")
-    place = await locations.place_of(session, owner_id, profile["name"])
-    if place is None or place.connection_id is None:
-        place = Place(values["account"], None)
-    await store_imported(
-        services, session, owner_id, {**values, **place._asdict()}, profile
-    )  # a login of the owner stays
-
-
-async def store_imported(
-    services: Services, session: AsyncSession, owner_id: int, values: JsonObject, profile: JsonObject
-) -> None:
-    """Store a location of an owner as the provider has it.
-
-    `values` are its account, its login, when it was read (`profile_read_at`) and whether it is verified, with the
-    `verification_state` if that was read. A profile that was read later by another request stays.
-    """
-    name, now = profile["name"], services.clock.now()
-    old = await locations.state(session, owner_id, name)
-    if old is not None and old.profile_read_at > values["profile_read_at"]:
-        profile, values = json.loads(old.profile), {**values, "profile_read_at": old.profile_read_at}
-    is_verified, stored = values["is_verified"], None if old is None else old.verification_state
-    state = values.get("verification_state") or verification.state_of(is_verified, stored)
-    desired = json.dumps(profiles.split(profile, None)[0])
-    cached = {
-        "profile": json.dumps(profile),
-        "title": title_of(profile),
-        **values,
-        "verification_state": state,
-    }
-    changed = profiles.changed({} if old is None else json.loads(old.profile), profile)
-    if old is None:
-        await locations.add(session, owner_id=owner_id, name=name, source=desired, sync_enabled=False, **cached)
-    else:
-        source = {} if old.last_sync is not None else {"source": desired}
-        await _verify(services, session, owner_id, name, is_verified, state)
-        await locations.import_again(session, owner_id, name, **cached, **source)
-    await sync.add(
-        session,
-        owner_id,
-        name,
-        SyncRow(new_sync_id(now, services.entropy), now, "success", "pull", len(changed)),
-    )

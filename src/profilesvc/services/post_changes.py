@@ -11,7 +11,6 @@ from profilesvc.provider.port import ProviderError
 from profilesvc.services import events, posts
 from profilesvc.services.access import missing, require_plan
 from profilesvc.services.context import AllowedLocation, Rendered, Services
-from profilesvc.services.drafts import photos
 from profilesvc.services.provider_errors import provider_failure, raising_provider_failure
 from profilesvc.services.provider_logins import provider_at, require_kept
 from profilesvc.storage import posts as table
@@ -115,8 +114,9 @@ async def _forget(services: Services, location: AllowedLocation, post_id: str, k
             document = late or _unknown(location, post_id, kind)
             if document is not None:
                 events.publish(services, session, owner_id, posts.event(kind, location, document))
-    if document is not None:
-        await photos.release(services, owner_id, document)
+        if document is not None:
+            for act in services.post_deleted:
+                await act(services, session, owner_id, document)
 
 
 def _unknown(location: AllowedLocation, post_id: str, kind: EventType) -> str | None:

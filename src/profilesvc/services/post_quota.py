@@ -11,7 +11,7 @@ from profilesvc.domain.problems import counted
 from profilesvc.domain.time import SECOND, iso, month_start
 from profilesvc.services import events
 from profilesvc.services.context import AllowedLocation, Services
-from profilesvc.services.idempotency import Claim, lease
+from profilesvc.services.idempotency import Claim, claim_period
 from profilesvc.storage import post_usage
 
 _WARNINGS = (100, 80)  # percent of the month's posts
@@ -38,7 +38,7 @@ async def hold(services: Services, location: AllowedLocation, now: int, claim: C
     if claim is not None and claim.note and (exists or claim.note == str(month)):
         return Place(int(claim.note), is_held=False)
     async with services.storage.write() as session:
-        until = now + lease(services)
+        until = now + claim_period(services)
         if await post_usage.hold(session, location.owner_id, month, None if exists else limit, (now, until)):
             if claim is not None:
                 await claim.write(session, str(month))

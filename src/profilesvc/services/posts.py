@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
+from typing import NamedTuple
 
 import orjson
 
@@ -23,14 +24,14 @@ from profilesvc.services import events, post_quota
 from profilesvc.services.access import missing, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Prefetch, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey, run_once
-from profilesvc.services.locations import Found, load, note
+from profilesvc.services.locations import Observed, load, note
 from profilesvc.services.page_tokens import seal, unseal
 from profilesvc.services.post_quota import Place
 from profilesvc.services.provider_errors import provider_failure, raising_provider_failure
 from profilesvc.services.provider_logins import provider_at, require_kept
 from profilesvc.storage import posts
 from profilesvc.storage.events import NewEvent
-from profilesvc.storage.posts import CacheAge, Position, Reading, StoredPost
+from profilesvc.storage.posts import CacheAge, CacheChanges, Position, StoredPost
 
 _CREATED = 201
 _PROCESSING_MAX_AGE = 5 * SECOND
@@ -42,12 +43,11 @@ _STATE = re.compile(r"[A-Z_]{1,40}", re.ASCII)
 _POSITION = re.compile(r"[0-9]{1,15}\.[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
-class _NotCachedError(ServiceError):
-    """The database could not store what was just read from the provider, the posts in `listed`."""
+class _Unstored(NamedTuple):
+    """Posts that were just read from the provider, and why the database could not store them."""
 
-    def __init__(self, listed: list[StoredPost]) -> None:
-        super().__init__(SERVICE_UNAVAILABLE, retry_after=1)
-        self.listed = listed
+    listed: list[StoredPost]
+    cause: BaseException
 
 
 def prefetch(query: PostListQuery) -> Prefetch | None:
@@ -78,26 +78,26 @@ async def list_page(services: Services, caller: Caller, location: AllowedLocatio
             else:
                 page = await posts.page(session, location.owner_id, location.name, size, after)
     if after is None and _is_stale(services, age):
-        try:
-            data_age = await _reread_or_age(services, location)
+        unstored, data_age = await _reread_or_age(services, location)
+        if unstored is None:
             async with services.storage.read() as session:
                 _, page = await posts.first_page(session, location.owner_id, location.name, size)
-        except _NotCachedError as error:
-            page = posts.page_of(error.listed, size)
+        else:
+            page = posts.page_of(unstored.listed, size)
     token = seal(services, location, "posts", page.last) if page.last else ""
     return Rendered(f'{{"localPosts":[{page.documents}],"nextPageToken":"{token}"}}'.encode(), data_age=data_age)
 
 
-async def _reread_or_age(services: Services, location: AllowedLocation) -> int | None:
+async def _reread_or_age(services: Services, location: AllowedLocation) -> tuple[_Unstored | None, int | None]:
+    """Return what could not be stored; and the age of the cache in seconds, if the provider could not be read."""
     try:
-        await reread(services, location)
+        return await _read_once(services, location), None
     except ProviderError as error:
         async with services.storage.read() as session:
             read_at = (await posts.cache_age(session, location.owner_id, location.name)).posts_read_at
         if read_at is None:
             raise provider_failure(error) from error
-        return (services.clock.now() - read_at) // SECOND
-    return None
+        return None, (services.clock.now() - read_at) // SECOND
 
 
 def _position(services: Services, location: AllowedLocation, token: str) -> Position:
@@ -168,7 +168,7 @@ async def _require_posts(services: Services, location: AllowedLocation) -> None:
     with raising_provider_failure():
         remote, started = await provider_at(services, location), services.clock.now()
         profile = await remote.location(location.name)
-        await note(services, location, remote, Found(row, profile, started))
+        await note(services, location, remote, Observed(row, profile, started))
         if not can_have_posts(profile):
             raise ProviderError("rejected", retryable=False, provider_message=_NO_POSTS, reached=False)
 
@@ -265,9 +265,14 @@ async def reread(services: Services, location: AllowedLocation) -> None:
 
     Raises:
         ProviderError: the provider could not be read.
-        ServiceError: SERVICE_UNAVAILABLE; _NotCachedError if only the cache could not be written.
+        ServiceError: SERVICE_UNAVAILABLE, also if only the cache could not be written.
     """
-    await services.single_flight.run(work(location.name), lambda: _read(services, location))
+    if (unstored := await _read_once(services, location)) is not None:
+        raise ServiceError(SERVICE_UNAVAILABLE, retry_after=1) from unstored.cause
+
+
+async def _read_once(services: Services, location: AllowedLocation) -> _Unstored | None:
+    return await services.single_flight.run(work(location.name), lambda: _read(services, location))
 
 
 def work(location: str) -> str:
@@ -275,7 +280,7 @@ def work(location: str) -> str:
     return f"posts of {location}"
 
 
-async def _read(services: Services, location: AllowedLocation) -> None:
+async def _read(services: Services, location: AllowedLocation) -> _Unstored | None:
     async with services.storage.read() as session:
         read_at = (await posts.cache_age(session, location.owner_id, location.name)).posts_read_at
     async with AsyncExitStack() as stack:
@@ -289,7 +294,7 @@ async def _read(services: Services, location: AllowedLocation) -> None:
                 not was_free
                 and (await posts.cache_age(session, location.owner_id, location.name)).posts_read_at != read_at
             ):
-                return  # another process has just read them
+                return None  # another process has just read them
             before = await posts.documents(session, location.owner_id, location.name)
         remote = await provider_at(services, location)
         listed = await remote.posts(location.account, location.name)
@@ -304,16 +309,17 @@ async def _read(services: Services, location: AllowedLocation) -> None:
         except ServiceError as error:
             if error.kind is not SERVICE_UNAVAILABLE:
                 raise
-            raise _NotCachedError(list(current.values())) from (error.__cause__ or error)
+            return _Unstored(list(current.values()), error.__cause__ or error)
+    return None
 
 
-def _events(location: AllowedLocation, before: dict[str, str], reading: Reading) -> Iterator[NewEvent]:
+def _events(location: AllowedLocation, before: dict[str, str], changes: CacheChanges) -> Iterator[NewEvent]:
     """Return what a reading shows: posts that the provider published, rejected or deleted since they were cached."""
-    for post in reading.changed:
+    for post in changes.changed:
         kind = _KINDS.get(post.state)
         if kind is not None and orjson.loads(before[post.post_id]).get("state") != post.state:
             yield event(kind, location, post.document)
-    for document in reading.gone:
+    for document in changes.gone:
         yield event("post.deleted_at_provider", location, document)
 
 

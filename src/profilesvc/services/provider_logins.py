@@ -1,8 +1,10 @@
-"""Which login reaches a location: the one that its owner has connected, or the installation's own (D-110)."""
+"""The login that reaches a location: the one that its owner has connected, or the installation's own (D-110)."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -20,12 +22,37 @@ from profilesvc.tokens.vault import DEVELOPMENT
 _PATIENCE_SECONDS = 2.0  # while another process renews an access token
 _PATH = "/dashboard/connections"
 _MESSAGE = "The login at the provider has ended; its owner must connect it again"
+Slot = tuple[int, int, str]  # owner, connection, encrypted refresh token
+
+
+class Logins:
+    """The providers of connected logins that this process has used most recently, each with its access token."""
+
+    def __init__(self, size: int = 1_000) -> None:
+        self._size = size
+        self._providers: dict[Slot, Provider] = {}
+        self._locks = WeakValueDictionary[int, asyncio.Lock]()
+
+    def lock(self, owner_id: int) -> asyncio.Lock:
+        """Return the lock of an owner's consents; it exists while it is used."""
+        return self._locks.setdefault(owner_id, asyncio.Lock())
+
+    def get(self, slot: Slot) -> Provider | None:
+        provider = self._providers.pop(slot, None)
+        if provider is not None:
+            self._providers[slot] = provider
+        return provider
+
+    def put(self, slot: Slot, provider: Provider) -> None:
+        while len(self._providers) >= self._size:
+            del self._providers[next(iter(self._providers))]
+        self._providers[slot] = provider
 
 
 @asynccontextmanager
 async def consents(services: Services, owner_id: int) -> AsyncIterator[None]:
     """Connect or withdraw consents of an owner one after the other: a late revocation would end a new one."""
-    async with services.logins.lock(owner_id), services.storage.leases.hold(f"consents of {owner_id}"):
+    async with services.part(Logins).lock(owner_id), services.storage.leases.hold(f"consents of {owner_id}"):
         yield
 
 
@@ -63,7 +90,7 @@ async def provider_by(services: Services, owner_id: int, connection_id: int | No
         ProviderError: `reauth_required` if the login has ended. No call is made then.
     """
     if connection_id is None:
-        return services.provider.of_owner(owner_id)
+        return services.provider.for_owner(owner_id)
     async with services.storage.read() as session:
         row = await table.find(session, owner_id, connection_id)
     if row is None:
@@ -92,14 +119,14 @@ def provider_of(services: Services, row: ProviderLogin) -> Provider:
     if row.state != "active" or row.refresh_token is None:
         raise ended(services)
     slot = (row.owner_id, row.id, row.refresh_token)
-    cached = services.logins.get(slot)
+    cached = services.part(Logins).get(slot)
     if cached is None:
         try:
             token = services.vault.decrypt(row.refresh_token, purpose(row.owner_id, row.subject))
         except ValueError:
             raise ended(services) from None
         cached = services.provider.signed_in(_Login(services, row, token))
-        services.logins.put(slot, cached)
+        services.part(Logins).put(slot, cached)
     return cached
 
 

@@ -37,7 +37,7 @@ class SessionView(NamedTuple):
 class SessionList(NamedTuple):
     """The sessions that were used last, this one first, and how many there are in all."""
 
-    shown: list[SessionView]
+    rows: list[SessionView]
     total: int
 
 
@@ -65,7 +65,7 @@ def record_use(services: Services, claims: UserClaims, used_at: int | None) -> N
     """
     now = services.clock.now()
     if used_at is None or used_at <= now - _WRITTEN_AFTER:
-        services.background.spawn(_store_use(services, _of_token(claims, now)))
+        services.background.spawn(_store_use(services, _token_session(claims, now)))
 
 
 async def _store_use(services: Services, row: Session) -> None:
@@ -73,7 +73,7 @@ async def _store_use(services: Services, row: Session) -> None:
         await sessions.put(session, row)
 
 
-def _of_token(claims: UserClaims, now: int) -> Session:
+def _token_session(claims: UserClaims, now: int) -> Session:
     """Return the session of a token that may have no row."""
     created_at, until = claims["iat"] * SECOND, claims["exp"] * SECOND
     return _row(int(claims["sub"]), claims["jti"], created_at, now, until, claims["epoch"], Agent())
@@ -86,7 +86,7 @@ def _claims(services: Services, token: str) -> UserClaims:
 
 async def list_live(services: Services, caller: Caller, token: str) -> SessionList:
     """Return the caller's sessions; `token` is that of the one that asks."""
-    now, this = services.clock.now(), _of_token(_claims(services, token), services.clock.now())
+    now, this = services.clock.now(), _token_session(_claims(services, token), services.clock.now())
     async with services.storage.read() as session:
         rows, total = await sessions.live(session, caller.owner_id, this.epoch, now, MOST)
     own = next((row for row in rows if row.id == this.id), this)
@@ -141,7 +141,7 @@ async def end_others(services: Services, caller: Caller, token: str) -> Renewed:
         if not is_first or user.epoch != claims["epoch"]:
             raise ServiceError(AUTH_INVALID_TOKEN, "This session has ended. Sign in again.")
         await users.raise_user_epoch(session, user.id)
-        this = await sessions.find(session, user.id, claims["jti"]) or _of_token(claims, now)
+        this = await sessions.find(session, user.id, claims["jti"]) or _token_session(claims, now)
         await sessions.put(session, this._replace(id=session_id, epoch=user.epoch + 1, used_at=now))
         await audit.record(services, session, "user.session_ended", user.id, others=True)
     seconds = claims["exp"] - now // SECOND

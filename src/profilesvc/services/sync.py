@@ -13,13 +13,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.errors import CONFLICT, LOCATION_NOT_VERIFIED, PROVIDER_API_ERROR, SYNC_DISABLED
 from profilesvc.contract.events import SyncEnded
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.stored import shown
+from profilesvc.contract.stored import as_stored
 from profilesvc.contract.sync import SyncHistory, SyncHistoryEntry, SyncHistoryQuery, SyncResult
 from profilesvc.domain import profiles
+from profilesvc.domain.entropy import new_sync_id
 from profilesvc.domain.errors import ServiceError, invalid
-from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import day_of, iso
-from profilesvc.domain.updates import has_flag
+from profilesvc.domain.verification import has_flag
 from profilesvc.provider.port import ProviderError
 from profilesvc.services import drift, events, idempotency
 from profilesvc.services.access import missing, require_plan
@@ -32,8 +32,8 @@ from profilesvc.storage import sync
 from profilesvc.storage.locations import LocationState, place_of
 from profilesvc.storage.sync import SyncRow
 
-LEASE_WAIT_SECONDS = 10.0
-SHOWN = 10_000  # the entries of a location's history that its pages reach
+LOCK_WAIT_SECONDS = 10.0
+MOST_ENTRIES = 10_000  # the entries of a location's history that its pages reach
 _FIRST_POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.02, 0.25
 
 
@@ -46,10 +46,10 @@ class Push:
     filtered: list[str]
 
 
-class Lease:
+class SyncLock:
     """The right to sync a location, so that two syncs never interleave at the provider (D-87).
 
-    `row` is the location's row from when the lease was taken. No other sync changes it meanwhile.
+    `row` is the location's row from when the lock was taken. No other sync changes it meanwhile.
     """
 
     def __init__(self, services: Services, location: AllowedLocation) -> None:
@@ -59,28 +59,28 @@ class Lease:
         self.must_end = False
         self.error: ServiceError | None = None
         self._until = 0
-        self.failed: JsonObject | None = None  # what stays desired of a failed push, to record when the lease ends
+        self.failed: JsonObject | None = None  # what stays desired of a failed push, to record when the lock ends
 
     async def take(self, session: AsyncSession) -> None:
-        """Take the lease if it is free.
+        """Take the lock if it is free.
 
         Raises:
             ServiceError: NOT_FOUND, because the owner has disconnected the location meanwhile.
         """
         now, location = self._services.clock.now(), self._location
-        self._until = now + idempotency.lease(self._services)
-        self.row = await sync.take_lease(session, location.owner_id, location.name, self.holder, now, self._until)
+        self._until = now + idempotency.claim_period(self._services)
+        self.row = await sync.take_lock(session, location.owner_id, location.name, self.holder, now, self._until)
         self.must_end = self.row is not None
         if self.row is None and await place_of(session, location.owner_id, location.name) is None:
             raise missing("location")
 
     async def wait(self) -> LocationState:
-        """Return the location's row once the lease is held.
+        """Return the location's row once the lock is held.
 
         Raises:
             ServiceError: CONFLICT, because another sync of the location takes longer than 10 s; NOT_FOUND as in `take`.
         """
-        deadline, pause = time.monotonic() + LEASE_WAIT_SECONDS, _FIRST_POLL_SECONDS
+        deadline, pause = time.monotonic() + LOCK_WAIT_SECONDS, _FIRST_POLL_SECONDS
         while self.row is None:
             async with self._services.storage.write() as session:
                 await self.take(session)
@@ -94,12 +94,12 @@ class Lease:
         return self.row
 
     async def end(self, session: AsyncSession) -> None:
-        """End the lease. A failed push stays in the history, and is desired unless the provider rejected it (D-84)."""
+        """End the lock. A failed push stays in the history, and is desired unless the provider rejected it (D-84)."""
         values: dict[str, object] = {}
         if self.failed and self.row is not None:
             values["source"] = _desired(self.row, self.failed)
         location = self._location
-        is_kept = await sync.end_lease(session, location.owner_id, location.name, self.holder, **values)
+        is_kept = await sync.end_lock(session, location.owner_id, location.name, self.holder, **values)
         self.must_end = False
         if not is_kept:
             self.error = await self._lost(session)
@@ -113,26 +113,26 @@ class Lease:
     async def finishing(
         self, claim: Claim | None, row: SyncRow, data: bytes, values: dict[str, object]
     ) -> AsyncIterator[AsyncSession]:
-        """End the lease in a transaction that stores columns, an entry of the history and the idempotent response.
+        """End the lock in a transaction that stores columns, an entry of the history and the idempotent response.
 
         The block runs in the same transaction.
 
         Raises:
             ServiceError: IDEMPOTENCY_IN_PROGRESS; NOT_FOUND as in `take`; CONFLICT, because another sync has taken the
-                lease over.
+                lock over.
         """
         location = self._location
         async with self._services.storage.write() as session:
             if claim is not None:
                 await claim.finish(session, 200, data)
-            if not await sync.end_lease(session, location.owner_id, location.name, self.holder, **values):
+            if not await sync.end_lock(session, location.owner_id, location.name, self.holder, **values):
                 raise await self._lost(session)
             await sync.add(session, location.owner_id, location.name, row)
             yield session
         self.must_end = False
 
     async def _lost(self, session: AsyncSession) -> ServiceError:
-        """Return the error of a sync that has lost its lease. Before its end, only a disconnection takes it away.
+        """Return the error of a sync that has lost its lock. Before its end, only a disconnection takes it away.
 
         Then the location is NOT_FOUND for this sync, even if it is connected again.
         """
@@ -148,22 +148,22 @@ async def run(
 ) -> Rendered:
     """Sync once per idempotency key, or at every request without one.
 
-    Two transactions: the first claims the key and takes the lease, the second stores the result, ends the lease and
+    Two transactions: the first claims the key and takes the lock, the second stores the result, ends the lock and
     stores the response for the key. The provider is called between them.
 
     Raises:
         ServiceError: VALIDATION_ERROR, PLAN_RESTRICTION, RATE_LIMITED, CONFLICT, LOCATION_NOT_VERIFIED, SYNC_DISABLED,
             PROVIDER_API_ERROR, in this order.
     """
-    push, lease = await checked(services, location, body), Lease(services, location)
+    push, lock = await checked(services, location, body), SyncLock(services, location)
 
     async def push_once(claim: Claim | None) -> Rendered:
         require_plan(location, "sync")
         await services.limiter.count("syncs-per-location", location.name)
-        row = require_syncable(await lease.wait())
-        return await _push(services, location, row, push, lease, claim)
+        row = require_syncable(await lock.wait())
+        return await _push(services, location, row, push, lock, claim)
 
-    return await idempotency.run_once(services, caller, ("sync", location), key, push_once, lease)
+    return await idempotency.run_once(services, caller, ("sync", location), key, push_once, lock)
 
 
 async def checked(services: Services, location: AllowedLocation, body: JsonObject) -> Push:
@@ -209,22 +209,22 @@ def require_syncable(row: LocationState) -> LocationState:
 
 
 async def _push(
-    services: Services, location: AllowedLocation, row: LocationState, push: Push, lease: Lease, claim: Claim | None
+    services: Services, location: AllowedLocation, row: LocationState, push: Push, lock: SyncLock, claim: Claim | None
 ) -> Rendered:
     changed, after = list[str](), JsonObject()
     if push.sendable:
         try:
             remote = await provider_at(services, location)
             current = await remote.location(location.name)
-            await drift.note(services, location, row, current, services.clock.now(), lease.holder)
+            await drift.note(services, location, row, current, services.clock.now(), lock.holder)
             await require_verified(services, location, current)
             patch = planned(current, push)
             after = await remote.patch_location(row.name, patch.body, patch.mask) if patch.mask else current
         except ProviderError as error:
-            lease.failed = {} if error.reason == "rejected" else push.body
+            lock.failed = {} if error.reason == "rejected" else push.body
             raise provider_failure(error) from error
         changed = patch.changed
-    return await _finish(services, row, push, Outcome(changed, after), lease, claim)
+    return await _finish(services, row, push, Pushed(changed, after), lock, claim)
 
 
 async def require_verified(services: Services, location: AllowedLocation, current: JsonObject) -> None:
@@ -244,7 +244,7 @@ def _desired(row: LocationState, body: JsonObject) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Pushed:
     """The leaves that the provider changed, and its profile afterwards."""
 
     changed: list[str]
@@ -252,16 +252,16 @@ class Outcome:
 
 
 async def _finish(
-    services: Services, row: LocationState, push: Push, outcome: Outcome, lease: Lease, claim: Claim | None
+    services: Services, row: LocationState, push: Push, pushed: Pushed, lock: SyncLock, claim: Claim | None
 ) -> Rendered:
-    """Store the result, end the lease and store the response for the idempotency key, in one transaction."""
+    """Store the result, end the lock and store the response for the idempotency key, in one transaction."""
     now = services.clock.now()
     status: Literal["success", "skipped"] = "success" if push.sendable else "skipped"
     sync_id = new_sync_id(now, services.entropy)
     result = SyncResult(
         syncId=sync_id,
         status=status,
-        fieldsUpdated=outcome.changed,
+        fieldsUpdated=pushed.changed,
         fieldsFiltered=push.filtered,
         timestamp=iso(now),
     )
@@ -269,12 +269,12 @@ async def _finish(
     values: dict[str, object] = {"source": _desired(row, push.body)}
     if push.sendable:
         values["last_sync"] = json.dumps(profiles.merge(json.loads(row.last_sync or "{}"), push.sendable))
-        profile = json.dumps(outcome.after)
-        values |= {"profile": profile, "title": title_of(outcome.after), "profile_read_at": now, "drift": None}
-    ended = SyncRow(sync_id, now, status, "push", len(outcome.changed))
-    async with lease.finishing(claim, ended, data, values) as session:
+        profile = json.dumps(pushed.after)
+        values |= {"profile": profile, "title": title_of(pushed.after), "profile_read_at": now, "drift": None}
+    ended = SyncRow(sync_id, now, status, "push", len(pushed.changed))
+    async with lock.finishing(claim, ended, data, values) as session:
         if push.sendable:
-            publish(services, session, row, ended, outcome.changed)
+            publish(services, session, row, ended, pushed.changed)
     return Rendered(data)
 
 
@@ -290,7 +290,7 @@ def publish(
 
 
 def _entry(row: SyncRow) -> SyncHistoryEntry:
-    return shown(
+    return as_stored(
         SyncHistoryEntry,
         {
             "syncId": row.sync_id,
@@ -303,10 +303,12 @@ def _entry(row: SyncRow) -> SyncHistoryEntry:
 
 
 async def history(services: Services, location: AllowedLocation, query: SyncHistoryQuery) -> SyncHistory:
-    """Return a page of the history, newest first (D-86). Only the last `SHOWN` entries can be read."""
+    """Return a page of the history, newest first (D-86). Only the last `MOST_ENTRIES` entries can be read."""
     limit, offset = query.limit, (query.page - 1) * query.limit
     async with services.storage.read(may_be_old=True) as session:
         rows = []
-        if offset < SHOWN:
-            rows = await sync.history(session, location.owner_id, location.name, offset, min(limit, SHOWN - offset))
+        if offset < MOST_ENTRIES:
+            rows = await sync.history(
+                session, location.owner_id, location.name, offset, min(limit, MOST_ENTRIES - offset)
+            )
     return SyncHistory(history=[_entry(row) for row in rows])

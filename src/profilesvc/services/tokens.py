@@ -8,6 +8,7 @@ from profilesvc.domain.permissions import grant
 from profilesvc.domain.request import current_request
 from profilesvc.services import rotation, sessions
 from profilesvc.services.access import admit_key, ids, note_rejected, record_use
+from profilesvc.services.audit import PendingEvents
 from profilesvc.services.context import Services
 from profilesvc.storage import keys, users
 from profilesvc.storage.keys import KeyState
@@ -41,7 +42,7 @@ async def verify_secret(services: Services, client_id: str, client_secret: str) 
         await services.limiter.wrong_secret(client_id)
         if key is not None:
             current_request().rejected = "wrong_secret"
-            services.pending_events.secret_failed(services, key)
+            services.part(PendingEvents).secret_failed(services, key)
         return None
     await services.limiter.by_client(client_id)  # only now, so that others cannot use up the limit of an id
     if stamp != services.signer.keyring.stamp:
@@ -85,7 +86,7 @@ async def _grant(services: Services, body: ClientCredentialsGrant) -> tuple[KeyS
     """Return the key and its first pair of tokens."""
     key = await authenticate(services, body.client_id, body.client_secret)
     granted = grant(key.permissions.split(), body.permissions)
-    services.pending_events.token_issued(services, key, granted)
+    services.part(PendingEvents).token_issued(services, key, granted)
     return key, rotation.first_pair(services, key, granted)
 
 

@@ -8,7 +8,7 @@ from profilesvc.contract.errors import CONFLICT, NOT_FOUND, VALIDATION_ERROR
 from profilesvc.contract.visible import has_visible_text
 from profilesvc.database.statements import Executor
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.mailboxes import mailbox
+from profilesvc.domain.hosts import mailbox
 from profilesvc.domain.plans import Plan
 from profilesvc.services.context import Services
 from profilesvc.storage import users

@@ -199,12 +199,12 @@ class Settings(BaseSettings):
 
     @property
     def production(self) -> bool:
-        """Whether development shortcuts are rejected."""
+        """Return whether development shortcuts are rejected."""
         return self.environment == "production"
 
     @property
     def effective_success_interval(self) -> int:
-        """How many successes of keys there are for each that is logged; 0 if none is."""
+        """Return how many successes of keys there are for each that is logged; 0 if none is."""
         default = 50 if self.production else 1
         return default if self.request_log.success_interval is None else self.request_log.success_interval
 
@@ -231,7 +231,7 @@ class Settings(BaseSettings):
 
     @property
     def with_dev_issuer(self) -> bool:
-        """Whether the bundled development issuer replaces an identity provider."""
+        """Return whether the bundled development issuer replaces an identity provider."""
         return not self.production and not self.identity.issuer and self.identity.dev_issuer is not False
 
     @model_validator(mode="after")
@@ -340,8 +340,8 @@ def load(**overrides: Any) -> Settings:
         raise SettingsError("; ".join(texts)) from None
 
 
-def _not_json(found: re.Match[str]) -> str:
-    variable = f"{PREFIX}{found[1].upper()}"
+def _not_json(match: re.Match[str]) -> str:
+    variable = f"{PREFIX}{match[1].upper()}"
     return f"{variable}: must be a JSON object; {variable}__NAME=value sets a single field"
 
 

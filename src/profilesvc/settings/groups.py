@@ -95,7 +95,7 @@ class ProviderSettings(_Group):
 
     @property
     def embedded(self) -> bool:
-        """Whether the embedded emulator is used, because no provider is configured."""
+        """Return whether the embedded emulator is used, because no provider is configured."""
         return not (self.url or self.information_url or self.posts_url)
 
     def problem(self) -> str | None:
@@ -129,7 +129,7 @@ class NotificationSettings(_Group):
 
     @property
     def enabled(self) -> bool:
-        """Whether the provider announces what changes, so that caches are valid for a day."""
+        """Return whether the provider announces changes, so that caches are valid for a day."""
         return bool(self.topic)
 
     def problem(self, production: bool) -> str | None:
@@ -289,7 +289,7 @@ class MailSettings(_Group):
 
 
 class DashboardSettings(_Group):
-    """How the dashboard presents itself to its users (docs/dashboard.md)."""
+    """The name and the looks of the dashboard (docs/dashboard.md)."""
 
     product_name: Annotated[str, AfterValidator(branding.product_name)] = "profilesvc"
     """Name of the product in the header, the titles and the mails, at most 40 characters."""

@@ -36,16 +36,16 @@ def read_secrets(sources: Sequence[EnvSettingsSource], secrets: Iterable[str]) -
     """
     for variable in secrets:
         key = f"{variable}{SUFFIX}".lower()
-        found = next((source for source in sources if key in source.env_vars), None)
-        if found is None:
+        origin = next((source for source in sources if key in source.env_vars), None)
+        if origin is None:
             continue
         if any(_has(source.env_vars, variable.lower()) for source in sources):
             raise ValueError(f"{variable} and {variable}{SUFFIX} are both set: remove one of them")
-        content = _content(f"{variable}{SUFFIX}", found.env_vars[key] or "")
+        content = _content(f"{variable}{SUFFIX}", origin.env_vars[key] or "")
         for source in sources:  # an empty variable of the environment would win over a file that `.env` names
             hidden = (key, variable.lower())
             source.env_vars = {name: value for name, value in source.env_vars.items() if name not in hidden}
-        found.env_vars = {**found.env_vars, variable.lower(): content}
+        origin.env_vars = {**origin.env_vars, variable.lower(): content}
 
 
 def _has(variables: Mapping[str, str | None], key: str) -> bool:

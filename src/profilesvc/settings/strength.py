@@ -1,4 +1,4 @@
-"""How hard to guess the pepper and the passphrase must be. `doctor` and the start in production use the same rule."""
+"""The required strength of the pepper and the passphrase. `doctor` and the start in production use the same rule."""
 
 _LEAST_CHARACTERS, _LEAST_DIFFERENT = 16, 6
 GENERATE = "generate one with `openssl rand -base64 32`"

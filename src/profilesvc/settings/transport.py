@@ -1,4 +1,4 @@
-"""What production may send without TLS: only what stays on this machine, or in a network of the operator (D-138)."""
+"""The traffic that production may send without TLS: on this machine, or in a network of the operator (D-138)."""
 
 import ipaddress
 import re

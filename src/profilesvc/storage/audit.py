@@ -5,10 +5,9 @@ from typing import NamedTuple, TypedDict
 from sqlalchemy import ColumnElement, String, and_, case, cast, exists, insert, literal, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.contract.audit import Event
-from profilesvc.database.statements import Executor, Insert, PreparedWrite, insert_by, insert_into
+from profilesvc.contract.audit import Event, Wanted
+from profilesvc.database.statements import Executor, Insert, PreparedWrite, columns, insert_by, insert_into, records
 from profilesvc.database.writers import Executions
-from profilesvc.domain.audit import Wanted
 from profilesvc.domain.time import DAY, month_start
 from profilesvc.storage.tables import audit, keys
 
@@ -121,11 +120,11 @@ async def page(
     a `key_id`, or is empty for all.
     """
     query = (
-        select(*(audit.c[name] for name in StoredEvent._fields[:-1]), keys.c.client_id)
+        select(*columns(audit, StoredEvent._fields[:-1]), keys.c.client_id)
         .outerjoin(keys, and_(keys.c.owner_id == audit.c.owner_id, keys.c.id == audit.c.key_id))
         .where(*(audit.c[name] == value for name, value in of.items()), *_conditions(wanted))
         .order_by(audit.c.at.desc(), audit.c.id.desc())
         .limit(limit)
     )
     older = [] if before is None else [tuple_(audit.c.at, audit.c.id) < before]
-    return [StoredEvent._make(row) for row in await session.execute(query.where(*older))]
+    return await records(session, StoredEvent, query.where(*older))

@@ -4,7 +4,7 @@ from sqlalchemy import bindparam, func, literal, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.schema import metadata
-from profilesvc.database.statements import Executor, Prepared, fetch, insert_into, upsert
+from profilesvc.database.statements import Executor, Prepared, fetch, has_row, insert_into, upsert
 from profilesvc.storage.tables import channels, secrets
 
 check_values = metadata.tables["check_values"]
@@ -30,7 +30,7 @@ async def replace(session: AsyncSession, name: str, value: str) -> None:
 async def depends_on_pepper(session: Executor) -> bool:
     """Return whether something is stored that a new pepper makes useless: a client secret, or a channel's secret."""
     stored = [select(literal(1)).select_from(table).limit(1) for table in (secrets, channels)]
-    return any([(await session.execute(query)).first() is not None for query in stored])
+    return any([await has_row(session, query) for query in stored])
 
 
 async def count_secrets(session: Executor) -> int:

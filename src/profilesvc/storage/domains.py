@@ -7,7 +7,7 @@ from sqlalchemy import BigInteger, String, and_, bindparam, delete, insert, sele
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, Prepared, fetch
+from profilesvc.database.statements import Executor, Prepared, fetch, has_row
 from profilesvc.database.unavailable import is_of_another_node
 from profilesvc.storage.tables import holds, key_domains, keys, users
 
@@ -72,12 +72,12 @@ async def _has_live(session: Executor, ids: list[tuple[int, int]]) -> bool:
     is_live = (keys.c.revoked_at.is_(None), users.c.suspended_at.is_(None), ~held)
     place = keys.c.owner_id, keys.c.id
     is_one = tuple_(*place).in_(ids) if len(ids) > 1 else and_(*map(eq, place, ids[0]))
-    found = select(keys.c.id).join(users, users.c.id == keys.c.owner_id).where(is_one, *is_live).limit(1)
-    return (await session.execute(found)).first() is not None
+    query = select(keys.c.id).join(users, users.c.id == keys.c.owner_id).where(is_one, *is_live).limit(1)
+    return await has_row(session, query)
 
 
 class Entry(NamedTuple):
-    """What the rows of a key have in common, apart from their domains."""
+    """The common values of the rows of a key, apart from their domains."""
 
     owner_id: int
     key_id: int

@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import EventType
 from profilesvc.database.engine import at_the_end
-from profilesvc.database.statements import Executor, insert_into
+from profilesvc.database.statements import Executor, columns, insert_into, record, records
 from profilesvc.domain.heartbeats import DOWN
 from profilesvc.storage.tables import channels, deliveries, event_heads, events, keys, locations, watches
 
@@ -92,7 +92,7 @@ async def _numbers(session: AsyncSession, owner_id: int, count: int) -> int:
     return last - count + 1
 
 
-async def of_silent_sites(session: Executor, before: int) -> list[tuple[int, int]]:
+async def silent_site_events(session: Executor, before: int) -> list[tuple[int, int]]:
     """Return owners and numbers of events before an instant that e-mail addresses still need.
 
     Each is the last one of a site that is silent. An alert about it waits, or was sent: only a reader who had it hears
@@ -130,8 +130,8 @@ async def write_again(session: AsyncSession, owner_id: int, number: int, now: in
     addresses = select(channels.c.id).where(channels.c.owner_id == owner_id, channels.c.kind == "email")
     of_event = update(deliveries).where(deliveries.c.owner_id == owner_id, deliveries.c.channel_id.in_(addresses))
     await session.execute(of_event.where(deliveries.c.event_id == number).values(event_id=last))
-    sent = deliveries.c.owner_id == owner_id, deliveries.c.event_id == last, deliveries.c.state == "delivered"
-    last_sent = select(func.max(deliveries.c.id)).where(*sent).group_by(deliveries.c.channel_id)
+    is_delivered = deliveries.c.owner_id == owner_id, deliveries.c.event_id == last, deliveries.c.state == "delivered"
+    last_sent = select(func.max(deliveries.c.id)).where(*is_delivered).group_by(deliveries.c.channel_id)
     is_needed = or_(deliveries.c.next_at.is_not(None), deliveries.c.id.in_(last_sent))
     await session.execute(of_event.where(deliveries.c.event_id == last, is_needed).values(created_at=now))
 
@@ -141,7 +141,7 @@ async def page(
 ) -> list[StoredPublishedEvent]:
     """Return events of an owner with higher numbers than `after`, oldest first; no `types` means all."""
     query = (
-        select(*(events.c[name] for name in StoredPublishedEvent._fields))
+        select(*columns(events, StoredPublishedEvent._fields))
         .where(events.c.owner_id == owner_id, events.c.id > after)
         .order_by(events.c.id)
         .limit(limit)
@@ -152,10 +152,10 @@ async def page(
         query = query.join(keys, and_(keys.c.owner_id == events.c.owner_id, keys.c.id == events.c.key_id)).where(
             keys.c.owner_id == owner_id, keys.c.client_id == client_id
         )
-    return [StoredPublishedEvent._make(row) for row in await session.execute(query)]
+    return await records(session, StoredPublishedEvent, query)
 
 
-async def of_location(
+async def location_events(
     session: Executor, owner_id: int, location_name: str, before: int, after: int, limit: int
 ) -> list[StoredPublishedEvent]:
     """Return events of a location with numbers between two, newest first.
@@ -163,7 +163,7 @@ async def of_location(
     No index has the location, so the statement reads all events of the owner between the numbers.
     """
     query = (
-        select(*(events.c[name] for name in StoredPublishedEvent._fields))
+        select(*columns(events, StoredPublishedEvent._fields))
         .where(
             events.c.owner_id == owner_id,
             events.c.id < before,
@@ -173,7 +173,7 @@ async def of_location(
         .order_by(events.c.id.desc())
         .limit(limit)
     )
-    return [StoredPublishedEvent._make(row) for row in await session.execute(query)]
+    return await records(session, StoredPublishedEvent, query)
 
 
 async def first(session: Executor, owner_id: int) -> int:
@@ -184,15 +184,14 @@ async def first(session: Executor, owner_id: int) -> int:
 
 async def find(session: Executor, owner_id: int, event_id: int) -> StoredPublishedEvent | None:
     """Return an event of an owner."""
-    query = select(*(events.c[name] for name in StoredPublishedEvent._fields)).where(
+    query = select(*columns(events, StoredPublishedEvent._fields)).where(
         events.c.owner_id == owner_id, events.c.id == event_id
     )
-    row = (await session.execute(query)).first()
-    return None if row is None else StoredPublishedEvent._make(row)
+    return await record(session, StoredPublishedEvent, query)
 
 
 class Subject(NamedTuple):
-    """What an event is about, by the names that its owner knows. All are empty or None for an event of the account."""
+    """The subject of an event, by the names that its owner knows. All are empty or None for an event of the account."""
 
     client_id: str | None = None
     domain: str | None = None
@@ -209,7 +208,8 @@ async def subjects(session: Executor, owner_id: int, numbers: Collection[int]) -
         .select_from(events.outerjoin(keys, key).outerjoin(locations, location))
         .where(events.c.owner_id == owner_id, events.c.id.in_(numbers))
     )
-    return {row.id: Subject._make(row[1:]) for row in await session.execute(query)}
+    rows = await session.execute(query)
+    return {row.id: Subject(row.client_id, row.primary_domain, row.location_name, row.title) for row in rows}
 
 
 async def last(session: Executor, owner_id: int) -> int:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from sqlalchemy import case, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, insert_into
+from profilesvc.database.statements import Executor, has_row, insert_into, record
 from profilesvc.storage.tables import families
 
 
@@ -55,7 +55,7 @@ async def advance(session: AsyncSession, exchange: Exchange, now: int) -> bool:
         .values(expires_at=later, **values)
         .returning(families.c.id)
     )
-    return (await session.execute(statement)).first() is not None
+    return await has_row(session, statement)
 
 
 async def find(session: Executor, owner_id: int, family: str) -> Family | None:
@@ -63,5 +63,4 @@ async def find(session: Executor, owner_id: int, family: str) -> Family | None:
     query = select(families.c.generation, families.c.rotated_at, families.c.successor).where(
         families.c.owner_id == owner_id, families.c.id == family
     )
-    row = (await session.execute(query)).one_or_none()
-    return None if row is None else Family._make(row)
+    return await record(session, Family, query)

@@ -20,15 +20,18 @@ from sqlalchemy import (
 
 from profilesvc.database.statements import Executor, Insert, Prefetch, Prepared, PreparedWrite, Row, fetch, insert_by
 from profilesvc.database.writers import Executions
-from profilesvc.domain.heartbeats import OFFLINE_AFTER, ONLINE_FOR, Span
-from profilesvc.domain.status_reasons import REJECTIONS
+from profilesvc.domain.heartbeats import OFFLINE_AFTER, ONLINE_FOR, REJECTIONS, Span, state
 from profilesvc.domain.time import month_start
 from profilesvc.storage.tables import OWNER, connections, contacts, holds, keys, secrets
 from profilesvc.storage.tables.insight import request_log
 
 
-class Watched(NamedTuple):
-    """A key as its owner sees it: when it ended, whether it has a hold, and its last heartbeat."""
+class KeyStatus(NamedTuple):
+    """A key as its owner sees it: when it ended, whether it has a hold, and its last heartbeat.
+
+    `has_trouble`: since that heartbeat the key got a new secret, or a revoked token was rejected. The columns after it
+    are None until `explained` has read them.
+    """
 
     id: int
     created_at: int
@@ -43,12 +46,18 @@ class Watched(NamedTuple):
     site_host: str | None
     other_site_host: str | None
     other_site_host_at: int | None
-    last_used_at: int | None
-    secret_at: int | None
-    retiring_until: int | None
-    rejection: str | None
+    has_trouble: bool
+    last_used_at: int | None = None
+    secret_at: int | None = None
+    retiring_until: int | None = None
+    rejection: str | None = None
+
+    def is_plainly_online(self, now: int) -> bool:
+        """Return whether the reason follows from these columns, because the site is online and has no trouble."""
+        return state(self.last_heartbeat_at, now) == "online" and not self.has_trouble
 
 
+_OF_ROW = KeyStatus._fields.index("last_used_at")  # the number of columns of `_WATCHED`
 _SEARCHED = 1_000  # entries of a key's log, which may have thousands that say nothing of the connection
 
 
@@ -73,32 +82,54 @@ def reasons(owner: ColumnElement[int]) -> tuple[ColumnElement[int | None] | Colu
     )
 
 
+_SINCE = connections.c.last_heartbeat_at
+_NEW_SECRET = exists().where(
+    secrets.c.owner_id == OWNER,
+    secrets.c.key_id == keys.c.id,
+    secrets.c.created_at > keys.c.created_at,
+    secrets.c.created_at >= _SINCE,
+)
+_REVOKED = exists().where(
+    request_log.c.owner_id == OWNER,
+    request_log.c.key_id == keys.c.id,
+    request_log.c.at >= _SINCE,
+    request_log.c.reason == "revoked",
+)
 _WATCHED = Prepared(
     select(
-        *(keys.c[name] for name in Watched._fields[:5]),
+        *(keys.c[name] for name in KeyStatus._fields[:5]),
         exists().where(holds.c.owner_id == OWNER, holds.c.key_id == keys.c.id),
-        *(connections.c[name] for name in Watched._fields[6:13]),
-        *reasons(OWNER),
+        *(connections.c[name] for name in KeyStatus._fields[6 : _OF_ROW - 1]),
+        or_(_NEW_SECRET, _REVOKED),
     )
     .select_from(keys.outerjoin(connections))
     .where(keys.c.owner_id == OWNER, keys.c.client_id == bindparam("client_id"))
 )
+_REASONS = Prepared(select(*reasons(OWNER)).where(keys.c.owner_id == OWNER, keys.c.id == bindparam("key_id")))
 
 
 def prefetch(client_id: str) -> Prefetch:
-    """Return the prefetch of `watched` for the user who is calling; `from_row` reads it."""
+    """Return the prefetch of `status` for the user who is calling; `from_row` reads it."""
     return Prefetch(_WATCHED, {"client_id": client_id})
 
 
-async def watched(session: Executor, client_id: str, owner_id: int) -> Watched | None:
+async def status(session: Executor, client_id: str, owner_id: int) -> KeyStatus | None:
     """Return a key of a user and its last heartbeat, in one statement."""
     rows = await fetch(session, _WATCHED, client_id=client_id, owner_id=owner_id)
     return from_row(rows[0]) if rows else None
 
 
-def from_row(columns: Row) -> Watched | None:
+def from_row(columns: Row) -> KeyStatus | None:
     """Build the result from a row."""
-    return None if columns[0] is None else Watched._make(columns)
+    return None if columns[0] is None else KeyStatus(*columns)
+
+
+async def explained(session: Executor, owner_id: int, key: KeyStatus, now: int) -> KeyStatus:
+    """Return the key with what its reason depends on, which is not read for a site that is plainly online."""
+    if key.is_plainly_online(now):
+        return key
+    rows = await fetch(session, _REASONS, owner_id=owner_id, key_id=key.id)
+    return KeyStatus._make([*key[:_OF_ROW], *rows[0]]) if rows else key
 
 
 class Beat(NamedTuple):
@@ -130,7 +161,7 @@ def names_site(array: ColumnElement[str], site: ColumnElement[str]) -> ColumnEle
 def _upsert(dialect: str) -> Insert:
     insert = insert_by(dialect, connections)
     new, old = insert.excluded, connections.c
-    kept = {name: func.coalesce(new[name], old[name]) for name in _COLUMNS[3:]}
+    versions = {name: func.coalesce(new[name], old[name]) for name in _COLUMNS[3:]}
     # When a heartbeat names a new site, the old one moves to other_site; one statement, so that no race loses it.
     is_new = ~names_site(bindparam("same_sites", type_=Text), old.site_host)
     moved = and_(old.site_host.is_not(None), new.site_host.is_not(None), old.site_host != new.site_host, is_new)
@@ -140,7 +171,7 @@ def _upsert(dialect: str) -> Insert:
     }
     return insert.on_conflict_do_update(
         index_elements=[old.owner_id, old.key_id],
-        set_={"last_heartbeat_at": new.last_heartbeat_at, **kept, **sites},
+        set_={"last_heartbeat_at": new.last_heartbeat_at, **versions, **sites},
         where=old.last_heartbeat_at <= new.last_heartbeat_at,
     )
 
@@ -204,10 +235,10 @@ async def spans_of_keys(session: Executor, owner_id: int, key_ids: list[int], si
         )
         .order_by(contacts.c.started_at)
     )
-    found: dict[int, list[Span]] = {}
+    spans: dict[int, list[Span]] = {}
     for row in await session.execute(query):
-        found.setdefault(row.key_id, []).append(Span(row.started_at, row.ended_at))
-    return found
+        spans.setdefault(row.key_id, []).append(Span(row.started_at, row.ended_at))
+    return spans
 
 
 async def runs(session: Executor, owner_id: int, since: int) -> list[tuple[int, int, int]]:
@@ -216,3 +247,27 @@ async def runs(session: Executor, owner_id: int, since: int) -> list[tuple[int, 
         contacts.c.owner_id == owner_id, contacts.c.started_at >= month_start(since), contacts.c.ended_at >= since
     )
     return [tuple(row) for row in await session.execute(query)]
+
+
+class KeyRow(NamedTuple):
+    """A live key with its last contact, one of its holds, and whether it has a badge."""
+
+    id: int
+    client_id: str
+    name: str
+    location_name: str
+    allowed_domains: str
+    created_at: int
+    has_badge: bool
+    last_heartbeat_at: int | None
+    plugin_version: str | None
+    wp_version: str | None
+    php_version: str | None
+    site_host: str | None
+    other_site_host: str | None
+    other_site_host_at: int | None
+    last_used_at: int | None
+    secret_at: int | None
+    retiring_until: int | None
+    rejection: str | None
+    hold_reason: str | None

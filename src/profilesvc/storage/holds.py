@@ -5,7 +5,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, and_, delete, select, true
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, insert_into
+from profilesvc.database.statements import Executor, insert_into, records
 from profilesvc.domain.keys import SEVERITY, Hold
 from profilesvc.storage.keys import live
 from profilesvc.storage.tables import holds, keys
@@ -20,17 +20,17 @@ class Changed(NamedTuple):
     client_id: str
 
 
-def of_key(key_id: int) -> Which:
+def one_key(key_id: int) -> Which:
     """Select one key."""
     return keys.c.id == key_id
 
 
-def of_every_key() -> Which:
+def every_key() -> Which:
     """Select every key."""
     return true()
 
 
-def of_keys(ids: list[int]) -> Which:
+def some_keys(ids: list[int]) -> Which:
     """Select some keys."""
     return keys.c.id.in_(ids)
 
@@ -44,7 +44,7 @@ async def on_key(session: Executor, owner_id: int, key_id: int) -> list[Hold]:
     """Return the holds of a key, the most severe first."""
     is_on_key = (holds.c.owner_id == owner_id, holds.c.key_id == key_id)
     query = select(holds.c.reason, holds.c.set_at).where(*is_on_key).order_by(holds.c.severity.desc())
-    return [Hold(row.reason, row.set_at) for row in await session.execute(query)]
+    return await records(session, Hold, query)
 
 
 async def put(session: AsyncSession, owner_id: int, which: Which, reason: str, now: int) -> list[Changed]:
@@ -53,7 +53,7 @@ async def put(session: AsyncSession, owner_id: int, which: Which, reason: str, n
     held = select(holds.c.key_id).where(*has_reason).exists()
     is_free = (keys.c.owner_id == owner_id, which, live(now), ~held)
     query = select(keys.c.id, keys.c.client_id).where(*is_free).order_by(keys.c.id)
-    changed = [Changed(row.id, row.client_id) for row in await session.execute(query)]
+    changed = await records(session, Changed, query)
     if changed:
         hold = {"owner_id": owner_id, "reason": reason, "severity": SEVERITY[reason], "set_at": now}
         statement = insert_into(session, holds).on_conflict_do_nothing()
@@ -69,7 +69,7 @@ async def lift(session: AsyncSession, owner_id: int, which: Which, reason: str) 
         .where(keys.c.owner_id == owner_id, which, holds.c.reason == reason)
         .order_by(keys.c.id)
     )
-    changed = [Changed(row.id, row.client_id) for row in await session.execute(query)]
+    changed = await records(session, Changed, query)
     if changed:
         ids = [key.id for key in changed]
         is_lifted = (holds.c.owner_id == owner_id, holds.c.key_id.in_(ids), holds.c.reason == reason)

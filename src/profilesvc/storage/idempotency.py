@@ -5,11 +5,11 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, and_, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, insert_into
+from profilesvc.database.statements import Executor, columns, has_row, insert_into, record
 from profilesvc.storage.tables import idempotency
 
 
-class Attempt(NamedTuple):
+class StoredClaim(NamedTuple):
     """An idempotency key: which attempt holds it, until when, and the response.
 
     Until the status is stored, `answer` is the note of an attempt for the next one.
@@ -44,14 +44,13 @@ async def insert_first(
     return returned.first() is not None
 
 
-async def find(session: Executor, owner_id: int, scope: str) -> Attempt | None:
+async def find(session: Executor, owner_id: int, scope: str) -> StoredClaim | None:
     """Return the latest attempt with a key."""
-    query = select(*(idempotency.c[name] for name in Attempt._fields)).where(_is(owner_id, scope))
-    row = (await session.execute(query)).one_or_none()
-    return None if row is None else Attempt._make(row)
+    query = select(*columns(idempotency, StoredClaim._fields)).where(_is(owner_id, scope))
+    return await record(session, StoredClaim, query)
 
 
-async def take_over(session: AsyncSession, owner_id: int, scope: str, fence: int, successor: Attempt) -> bool:
+async def take_over(session: AsyncSession, owner_id: int, scope: str, fence: int, successor: StoredClaim) -> bool:
     """Replace the attempt with that fence; return False if another request was first."""
     statement = (
         update(idempotency)
@@ -59,7 +58,7 @@ async def take_over(session: AsyncSession, owner_id: int, scope: str, fence: int
         .values(**successor._asdict())
         .returning(idempotency.c.fence)
     )
-    return (await session.execute(statement)).first() is not None
+    return await has_row(session, statement)
 
 
 def _running(owner_id: int, scope: str, fence: int) -> ColumnElement[bool]:
@@ -69,7 +68,7 @@ def _running(owner_id: int, scope: str, fence: int) -> ColumnElement[bool]:
 async def write_note(session: AsyncSession, owner_id: int, scope: str, fence: int, note: str | None) -> bool:
     """Store a note for the next attempt; return False if another holder has taken over."""
     statement = update(idempotency).where(_running(owner_id, scope, fence)).values(answer=note)
-    return (await session.execute(statement.returning(idempotency.c.scope))).first() is not None
+    return await has_row(session, statement.returning(idempotency.c.scope))
 
 
 async def finish(session: AsyncSession, owner_id: int, scope: str, fence: int, status: int, answer: str) -> bool:
@@ -80,16 +79,16 @@ async def finish(session: AsyncSession, owner_id: int, scope: str, fence: int, s
         .values(status=status, answer=answer)
         .returning(idempotency.c.scope)
     )
-    return (await session.execute(statement)).first() is not None
+    return await has_row(session, statement)
 
 
 ANY_FINGERPRINT = ""  # the fingerprint of an attempt that may be followed by a corrected request
 
 
-async def end_lease(
+async def end_claim(
     session: AsyncSession, owner_id: int, scope: str, fence: int, now: int, can_be_corrected: bool = False
 ) -> None:
-    """End the lease but keep the attempt: its effect is unknown, and the next attempt must take that into account."""
+    """End the claim but keep the attempt: its effect is unknown, and the next attempt must take that into account."""
     values = {"lease_until": now} | ({"fingerprint": ANY_FINGERPRINT} if can_be_corrected else {})
     await session.execute(update(idempotency).where(_running(owner_id, scope, fence)).values(**values))
 

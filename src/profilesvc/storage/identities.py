@@ -5,7 +5,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, insert_into
+from profilesvc.database.statements import Executor, has_row, insert_into, records
 from profilesvc.storage.tables import exchanges, identities, users
 from profilesvc.storage.users import UserState, user
 
@@ -32,7 +32,7 @@ async def link(session: AsyncSession, issuer: str, subject: str, owner_id: int, 
     """Link a subject to a user; return False and change nothing if it is linked already."""
     values = {"issuer": issuer, "subject": subject, "owner_id": owner_id, "created_at": now}
     statement = insert_into(session, identities).values(values).on_conflict_do_nothing()
-    return bool((await session.execute(statement.returning(identities.c.owner_id))).first())
+    return await has_row(session, statement.returning(identities.c.owner_id))
 
 
 async def unlink(session: AsyncSession, issuer: str, subject: str) -> None:
@@ -40,22 +40,21 @@ async def unlink(session: AsyncSession, issuer: str, subject: str) -> None:
     await session.execute(delete(identities).where(*_matches(issuer, subject)))
 
 
-async def of_issuer(session: Executor, issuer: str) -> list[Linked]:
+async def issuer_subjects(session: Executor, issuer: str) -> list[Linked]:
     """Return every linked subject of an issuer, ordered by user."""
     every = select(identities.c.subject, identities.c.owner_id).where(identities.c.issuer == issuer)
     linked = every.cte("linked").prefix_with("MATERIALIZED")  # its rows are on other nodes than the users
     query = select(linked.c.subject, users.c.email, users.c.name).join(users, users.c.id == linked.c.owner_id)
-    rows = await session.execute(query.order_by(users.c.id))
-    return [Linked._make(row) for row in rows]
+    return await records(session, Linked, query.order_by(users.c.id))
 
 
 async def was_used(session: Executor, digest: str) -> bool:
     """Return whether the use of something was recorded."""
     query = select(exchanges.c.digest).where(exchanges.c.digest == digest)
-    return (await session.execute(query)).first() is not None
+    return await has_row(session, query)
 
 
 async def mark_used(session: AsyncSession, digest: str, expires_at: int) -> bool:
     """Record the use of an ID token, a state or a connect link; return False if it was used before."""
     statement = insert_into(session, exchanges).values(digest=digest, expires_at=expires_at).on_conflict_do_nothing()
-    return bool((await session.execute(statement.returning(exchanges.c.digest))).first())
+    return await has_row(session, statement.returning(exchanges.c.digest))

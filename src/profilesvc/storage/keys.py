@@ -21,7 +21,19 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.common import DeactivationReason
-from profilesvc.database.statements import Executor, Prefetch, Prepared, Row, fetch, fetch_one, separated
+from profilesvc.database.statements import (
+    Executor,
+    Prefetch,
+    Prepared,
+    Row,
+    columns,
+    fetch,
+    fetch_one,
+    has_row,
+    record,
+    records,
+    separated,
+)
 from profilesvc.domain.keys import Hold
 from profilesvc.storage import domains, signing_keys
 from profilesvc.storage.domains import Entry
@@ -37,8 +49,8 @@ def owner_of(client_id: str) -> int:
 
     Whether there is such a key is for the database to say.
     """
-    found = _OWNER.match(client_id)
-    owner = _NOBODY if found is None else int(found[1])
+    match = _OWNER.match(client_id)
+    owner = _NOBODY if match is None else int(match[1])
     return owner if owner < 2**63 else _NOBODY
 
 
@@ -148,7 +160,7 @@ async def locked(session: AsyncSession, client_id: str, owner_id: int | None) ->
     """
     owner = owner_of(client_id) if owner_id is None else owner_id
     lock = select(keys.c.id).where(keys.c.owner_id == owner, keys.c.client_id == client_id)
-    is_found = (await session.execute(lock.with_for_update(key_share=True))).first() is not None
+    is_found = await has_row(session, lock.with_for_update(key_share=True))
     return await own(session, client_id, owner) if is_found else None
 
 
@@ -212,13 +224,13 @@ async def add(session: AsyncSession, new: NewKey, digest: str) -> int:
     return key_id
 
 
-def _of_key(owner_id: int, key_id: int) -> ColumnElement[bool]:
+def _is_key(owner_id: int, key_id: int) -> ColumnElement[bool]:
     return and_(secrets.c.owner_id == owner_id, secrets.c.key_id == key_id)
 
 
 async def retiring_until(session: Executor, owner_id: int, key_id: int, now: int) -> int | None:
     """Return when the previous secret ends, or None if it has ended or there is none."""
-    query = select(func.max(secrets.c.expires_at)).where(_of_key(owner_id, key_id), secrets.c.expires_at > now)
+    query = select(func.max(secrets.c.expires_at)).where(_is_key(owner_id, key_id), secrets.c.expires_at > now)
     until = (await session.execute(query)).scalar_one()
     return None if until is None else int(until)
 
@@ -226,13 +238,13 @@ async def retiring_until(session: Executor, owner_id: int, key_id: int, now: int
 async def replace_secret(session: AsyncSession, owner_id: int, key_id: int, digest: str, now: int, until: int) -> None:
     """Add a secret; the older ones end at `until`, unless they end before."""
     older = or_(secrets.c.expires_at.is_(None), secrets.c.expires_at > until)
-    await session.execute(update(secrets).where(_of_key(owner_id, key_id), older).values(expires_at=until))
+    await session.execute(update(secrets).where(_is_key(owner_id, key_id), older).values(expires_at=until))
     await session.execute(insert(secrets).values(owner_id=owner_id, key_id=key_id, digest=digest, created_at=now))
 
 
 async def end_retiring(session: AsyncSession, owner_id: int, key_id: int, now: int) -> bool:
     """End the previous secret now; return whether there was one."""
-    retiring = (_of_key(owner_id, key_id), secrets.c.expires_at > now)
+    retiring = (_is_key(owner_id, key_id), secrets.c.expires_at > now)
     ended = await session.execute(update(secrets).where(*retiring).values(expires_at=now).returning(secrets.c.digest))
     return bool(ended.all())
 
@@ -240,7 +252,7 @@ async def end_retiring(session: AsyncSession, owner_id: int, key_id: int, now: i
 async def client_id_taken(session: Executor, client_id: str) -> bool:
     """Return whether a key, live or not, has this client id."""
     query = select(keys.c.id).where(keys.c.owner_id == owner_of(client_id), keys.c.client_id == client_id)
-    return (await session.execute(query)).first() is not None
+    return await has_row(session, query)
 
 
 async def count_live(session: Executor, owner_id: int, location: str, now: int) -> int:
@@ -273,17 +285,16 @@ class ListedKey(NamedTuple):
 def _listed(owner_id: int | None) -> Select[*tuple[object, ...]]:
     """Select the keys of a user (None: of everyone) with their most severe holds."""
     severest = select(holds.c.reason).where(_HOLDS).order_by(holds.c.severity.desc()).limit(1)
-    columns = [keys.c[name] for name in ListedKey._fields[:-1]]
+    listed = select(*columns(keys, ListedKey._fields[:-1]))
     if owner_id is None:
-        return select(*columns, severest.scalar_subquery())
+        return listed.add_columns(severest.scalar_subquery().label("hold_reason"))
     held = severest.where(holds.c.owner_id == owner_id).scalar_subquery()
-    return select(*columns, held).where(keys.c.owner_id == owner_id)
+    return listed.add_columns(held.label("hold_reason")).where(keys.c.owner_id == owner_id)
 
 
 async def listed(session: Executor, owner_id: int, client_id: str) -> ListedKey | None:
     """Return one key of a user, live or not."""
-    row = (await session.execute(_listed(owner_id).where(keys.c.client_id == client_id))).first()
-    return None if row is None else ListedKey._make(row)
+    return await record(session, ListedKey, _listed(owner_id).where(keys.c.client_id == client_id))
 
 
 async def listed_of(session: Executor, owner_id: int, ids: list[int]) -> list[ListedKey]:
@@ -291,7 +302,7 @@ async def listed_of(session: Executor, owner_id: int, ids: list[int]) -> list[Li
     if not ids:
         return []
     query = _listed(owner_id).where(keys.c.id.in_(ids)).order_by(keys.c.id)
-    return [ListedKey._make(row) for row in await session.execute(query)]
+    return await records(session, ListedKey, query)
 
 
 async def listing(
@@ -303,7 +314,7 @@ async def listing(
     their number.
     """
     query = listing_query(owner_id, live_at, before, limit)
-    return [ListedKey._make(row) for row in await session.execute(query)]
+    return await records(session, ListedKey, query)
 
 
 def listing_query(

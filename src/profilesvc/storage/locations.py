@@ -1,12 +1,15 @@
 """Queries on the cached locations."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, bindparam, case, func, insert, null, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, Prepared, fetch
-from profilesvc.storage.tables import OWNER, businesses, location_owners, locations
+from profilesvc.database.statements import Executor, Prepared, columns, fetch, has_row, insert_into, records, upsert
+from profilesvc.storage.tables import OWNER, businesses, location_owners, locations, readings
+
+What = Literal["profile", "reviews"]
 
 
 class LocationState(NamedTuple):
@@ -31,7 +34,7 @@ class LocationState(NamedTuple):
 
 with_business = locations.outerjoin(businesses)
 _STATE = Prepared(
-    select(*(locations.c[name] for name in LocationState._fields)).where(
+    select(*columns(locations, LocationState._fields)).where(
         locations.c.owner_id == OWNER, locations.c.name == bindparam("location")
     )
 )
@@ -57,11 +60,11 @@ def is_kept() -> ColumnElement[bool]:
 async def hold_kept(session: AsyncSession, owner_id: int, name: str) -> bool:
     """Return whether a location is not disconnected; then it stays so until the transaction ends."""
     query = select(locations.c.name).where(is_location(owner_id, name), is_kept())
-    return (await session.execute(query.with_for_update(read=True))).first() is not None
+    return await has_row(session, query.with_for_update(read=True))
 
 
 class Place(NamedTuple):
-    """Where a location is at the provider: its account, and the login that reaches it (None: the installation's)."""
+    """The account of a location at the provider, and the login that reaches it (None: the installation's)."""
 
     account: str
     connection_id: int | None
@@ -91,7 +94,7 @@ def _visible(owner_id: int, only: str | None, unassigned: bool) -> ColumnElement
     return and_(*conditions)
 
 
-async def found(session: Executor, name: str) -> LocationState | None:
+async def state_by_name(session: Executor, name: str) -> LocationState | None:
     """Return a location of any owner, for the operator."""
     query = select(location_owners.c.owner_id).where(location_owners.c.name == name)
     owner_id = (await session.execute(query)).scalar_one_or_none()
@@ -120,14 +123,14 @@ async def page(
 ) -> list[ListedLocation]:
     """Return one page ordered by title, then name; `window` is (offset, limit)."""
     query = (
-        select(*(locations.c[name] for name in ListedLocation._fields[:-1]), businesses.c.name)
+        select(*columns(locations, ListedLocation._fields[:-1]), businesses.c.name.label("business_name"))
         .select_from(with_business)
         .where(_visible(owner_id, only, unassigned))
         .order_by(locations.c.title, locations.c.name)
         .offset(window[0])
         .limit(window[1])
     )
-    return [ListedLocation._make(row) for row in await session.execute(query)]
+    return await records(session, ListedLocation, query)
 
 
 async def add(session: AsyncSession, **values: object) -> None:
@@ -182,7 +185,7 @@ async def _changed(
     session: AsyncSession, owner_id: int, name: str, condition: ColumnElement[bool], **values: object
 ) -> bool:
     statement = update(locations).where(is_location(owner_id, name), is_kept(), condition).values(**values)
-    return (await session.execute(statement.returning(locations.c.name))).first() is not None
+    return await has_row(session, statement.returning(locations.c.name))
 
 
 async def keep_profile(session: AsyncSession, owner_id: int, name: str, profile: str, title: str, read_at: int) -> None:
@@ -203,7 +206,7 @@ async def assign(session: AsyncSession, owner_id: int, name: str, business_id: i
         .values(business_id=business_id, assigned_at=now)
         .returning(locations.c.name)
     )
-    return (await session.execute(statement)).first() is not None
+    return await has_row(session, statement)
 
 
 async def assigned(session: Executor, owner_id: int) -> list[str]:
@@ -214,3 +217,45 @@ async def assigned(session: Executor, owner_id: int) -> list[str]:
         .order_by(locations.c.assigned_at, locations.c.name)
     )
     return list((await session.execute(query)).scalars())
+
+
+async def expire(session: AsyncSession, owner_id: int, location: str, what: What, at: int) -> None:
+    """Let nothing of a location be returned from a cache that was read until an instant."""
+    await upsert(session, readings, {f"{what}_from": at}, owner_id=owner_id, location_name=location)
+
+
+async def valid_from(session: Executor, owner_id: int, location: str, what: What) -> int:
+    """Return the instant after which a reading may be returned from a cache."""
+    column = readings.c.profile_from if what == "profile" else readings.c.reviews_from
+    query = select(column).where(readings.c.owner_id == owner_id, readings.c.location_name == location)
+    return (await session.execute(query)).scalar_one_or_none() or 0
+
+
+async def google_update(session: Executor, owner_id: int, location: str) -> str | None:
+    """Return the digest of the provider's own changes that were published last."""
+    query = select(readings.c.google_update).where(
+        readings.c.owner_id == owner_id, readings.c.location_name == location
+    )
+    return (await session.execute(query)).scalar_one_or_none()
+
+
+async def note_google_update(
+    session: AsyncSession, owner_id: int, location: str, before: str | None, digest: str | None
+) -> bool:
+    """Store the digest of the provider's own changes; return False if another process was first."""
+    is_same = readings.c.google_update.is_not_distinct_from(before)
+    values = {"google_update": digest}
+    return await upsert(session, readings, values, is_same, owner_id=owner_id, location_name=location)
+
+
+async def owners_of(session: Executor, names: Sequence[str]) -> dict[str, int]:
+    """Return the owners of locations, for those that have one."""
+    query = select(location_owners.c.name, location_owners.c.owner_id).where(location_owners.c.name.in_(names))
+    return {row.name: row.owner_id for row in await session.execute(query)}
+
+
+async def claim(session: AsyncSession, owner_id: int, name: str) -> bool:
+    """Make the owner the one of a location; return False if another owner has it."""
+    row = insert_into(session, location_owners).values(name=name, owner_id=owner_id).on_conflict_do_nothing()
+    await session.execute(row)
+    return (await owners_of(session, [name]))[name] == owner_id

@@ -5,14 +5,14 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, and_, case, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, insert_into
+from profilesvc.database.statements import Executor, columns, has_row, insert_into, record
 from profilesvc.storage.tables import post_usage
 
 _COLUMNS = post_usage.c
 
 
 class Usage(NamedTuple):
-    """How many posts are counted in a month, and how many of them are only held, until `held_until`."""
+    """The number of posts of a month, and how many of them are only held, until `held_until`."""
 
     used: int
     held: int
@@ -29,9 +29,8 @@ def _is(owner_id: int, month: int) -> ColumnElement[bool]:
 
 async def find(session: Executor, owner_id: int, month: int) -> Usage:
     """Return what is counted in a month."""
-    query = select(*(_COLUMNS[name] for name in Usage._fields)).where(_is(owner_id, month))
-    row = (await session.execute(query)).one_or_none()
-    return Usage(0, 0, 0) if row is None else Usage._make(row)
+    query = select(*columns(post_usage, Usage._fields)).where(_is(owner_id, month))
+    return await record(session, Usage, query) or Usage(0, 0, 0)
 
 
 async def hold(session: AsyncSession, owner_id: int, month: int, limit: int | None, times: tuple[int, int]) -> bool:
@@ -46,7 +45,7 @@ async def hold(session: AsyncSession, owner_id: int, month: int, limit: int | No
     held = case((_COLUMNS.held_until > now, _COLUMNS.held), else_=0) + 1
     values = {"used": _COLUMNS.used + 1, "held": held, "held_until": until}
     statement = update(post_usage).where(_is(owner_id, month), *is_below).values(**values).returning(_COLUMNS.used)
-    return (await session.execute(statement)).first() is not None
+    return await has_row(session, statement)
 
 
 async def settle(session: AsyncSession, owner_id: int, month: int, *, released: int = 0, given_back: int = 0) -> Usage:
@@ -57,12 +56,11 @@ async def settle(session: AsyncSession, owner_id: int, month: int, *, released: 
         if amount
     }
     statement = update(post_usage).where(_is(owner_id, month)).values(**values)
-    row = (await session.execute(statement.returning(*(_COLUMNS[name] for name in Usage._fields)))).one_or_none()
-    return Usage(0, 0, 0) if row is None else Usage._make(row)
+    return await record(session, Usage, statement.returning(*columns(post_usage, Usage._fields))) or Usage(0, 0, 0)
 
 
 async def warn(session: AsyncSession, owner_id: int, month: int, percent: int) -> bool:
     """Store that the owner is warned of this percentage; return False if that or a higher one is stored."""
     is_lower = (_is(owner_id, month), _COLUMNS.warned < percent)
     statement = update(post_usage).where(*is_lower).values(warned=percent).returning(_COLUMNS.warned)
-    return (await session.execute(statement)).first() is not None
+    return await has_row(session, statement)

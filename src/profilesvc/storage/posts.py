@@ -19,7 +19,17 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, Prefetch, Prepared, Row, fetch, insert_into, joined, upsert
+from profilesvc.database.statements import (
+    Executor,
+    Prefetch,
+    Prepared,
+    Row,
+    fetch,
+    has_row,
+    insert_into,
+    joined,
+    upsert,
+)
 from profilesvc.storage.locations import is_kept, is_location
 from profilesvc.storage.tables import OWNER, events, locations, posts
 
@@ -27,7 +37,7 @@ Position = tuple[int, str]
 
 
 class CacheAge(NamedTuple):
-    """When a location's posts were last read, None for never; and the oldest post in review, None for none."""
+    """The last read of a location's posts, None for never; and the oldest post in review, None if there is none."""
 
     posts_read_at: int | None
     processing_read_at: int | None
@@ -123,17 +133,17 @@ def _to_page(documents: str | None, ends: str | None) -> Page:
 def page_of(listed: Iterable[StoredPost], size: int) -> Page:
     """Return the first page of posts that could not be cached."""
     newest = sorted(listed, key=lambda post: (post.created_at, post.post_id), reverse=True)
-    shown = newest[:size]
-    last = f"{shown[-1].created_at}.{shown[-1].post_id}" if len(newest) > size else ""
-    return Page(",".join(post.document for post in shown), last)
+    page = newest[:size]
+    last = f"{page[-1].created_at}.{page[-1].post_id}" if len(newest) > size else ""
+    return Page(",".join(post.document for post in page), last)
 
 
-def _of(owner_id: int, location: str) -> ColumnElement[bool]:
+def _is_at(owner_id: int, location: str) -> ColumnElement[bool]:
     return and_(posts.c.owner_id == owner_id, posts.c.location_name == location)
 
 
 async def find(session: Executor, owner_id: int, location: str, post_id: str) -> str | None:
-    query = select(posts.c.document).where(_of(owner_id, location), posts.c.post_id == post_id)
+    query = select(posts.c.document).where(_is_at(owner_id, location), posts.c.post_id == post_id)
     return (await session.execute(query)).scalar_one_or_none()
 
 
@@ -165,24 +175,24 @@ async def put(session: AsyncSession, owner_id: int, location: str, post: StoredP
 
 async def change(session: AsyncSession, owner_id: int, location: str, post: StoredPost, now: int) -> None:
     """Replace a cached post; one that was deleted meanwhile is not added again."""
-    is_post = (_of(owner_id, location), posts.c.post_id == post.post_id)
+    is_post = (_is_at(owner_id, location), posts.c.post_id == post.post_id)
     await session.execute(update(posts).where(*is_post).values(**post._asdict(), read_at=now))
 
 
 async def remove(session: AsyncSession, owner_id: int, location: str, post_id: str) -> str | None:
     """Remove a post and return its document, or None if it was not cached."""
-    removed = delete(posts).where(_of(owner_id, location), posts.c.post_id == post_id).returning(posts.c.document)
+    removed = delete(posts).where(_is_at(owner_id, location), posts.c.post_id == post_id).returning(posts.c.document)
     return (await session.execute(removed)).scalar_one_or_none()
 
 
 async def documents(session: Executor, owner_id: int, location: str) -> dict[str, str]:
     """Return every document of a location by post id, for `replace`."""
-    query = select(posts.c.post_id, posts.c.document).where(_of(owner_id, location))
+    query = select(posts.c.post_id, posts.c.document).where(_is_at(owner_id, location))
     return {row.post_id: row.document for row in await session.execute(query)}
 
 
-class Reading(NamedTuple):
-    """What a reading shows of posts that were cached before: those whose state changed, and those that are gone."""
+class CacheChanges(NamedTuple):
+    """Changes of posts that were cached before: those whose state changed, and those that are gone."""
 
     changed: list[StoredPost]
     gone: list[str]
@@ -191,7 +201,7 @@ class Reading(NamedTuple):
 async def mark_read(session: AsyncSession, owner_id: int, location: str, now: int) -> bool:
     """Store that a location's posts were read; return False if the location is disconnected."""
     marked = update(locations).where(is_location(owner_id, location), is_kept()).values(posts_read_at=now)
-    return (await session.execute(marked.returning(locations.c.name))).first() is not None
+    return await has_row(session, marked.returning(locations.c.name))
 
 
 async def replace(
@@ -201,7 +211,7 @@ async def replace(
     before: dict[str, str],
     current: dict[str, StoredPost],
     now: int,
-) -> Reading:
+) -> CacheChanges:
     """Replace the cache by what the provider listed from `now` on.
 
     `before` is what was cached when that reading started. A post that was created, changed or deleted through the
@@ -221,19 +231,19 @@ async def replace(
         if row["its_id"] not in current:
             deleted = await session.execute(delete(posts).where(*_UNCHANGED).returning(posts.c.document), row)
             gone += deleted.scalars()
-    kept = [(row, current[row["its_id"]]) for row in cached if row["its_id"] in current]
+    remaining = [(row, current[row["its_id"]]) for row in cached if row["its_id"] in current]
     changed = list[StoredPost]()
-    for row, post in kept:
+    for row, post in remaining:
         if post.document != row["before"]:
             values = {**post._asdict(), "read_at": now}
             updated = update(posts).where(*_UNCHANGED).values(values).returning(posts.c.post_id)
             changed += [post for _ in await session.execute(updated, row)]
-    return Reading(changed, gone)
+    return CacheChanges(changed, gone)
 
 
 async def read_before(session: Executor, owner_id: int, location: str, instant: int) -> set[str]:
     """Return the ids of the posts that were cached before an instant."""
-    query = select(posts.c.post_id).where(_of(owner_id, location), posts.c.read_at < instant)
+    query = select(posts.c.post_id).where(_is_at(owner_id, location), posts.c.read_at < instant)
     return {row.post_id for row in await session.execute(query)}
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from sqlalchemy import exists, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, insert_into
+from profilesvc.database.statements import Executor, columns, insert_into, record, records
 from profilesvc.storage.tables import revocations, sessions
 
 
@@ -34,9 +34,8 @@ async def put(session: AsyncSession, row: Session) -> None:
 
 
 async def find(session: Executor, owner_id: int, session_id: str) -> Session | None:
-    query = select(*(sessions.c[name] for name in Session._fields))
-    row = (await session.execute(query.where(sessions.c.owner_id == owner_id, sessions.c.id == session_id))).first()
-    return None if row is None else Session._make(row)
+    query = select(*columns(sessions, Session._fields))
+    return await record(session, Session, query.where(sessions.c.owner_id == owner_id, sessions.c.id == session_id))
 
 
 async def live(session: Executor, owner_id: int, epoch: int, now: int, limit: int) -> tuple[list[Session], int]:
@@ -48,9 +47,9 @@ async def live(session: Executor, owner_id: int, epoch: int, now: int, limit: in
         sessions.c.expires_at > now,
         ~is_revoked,
     )
-    query = select(*(sessions.c[name] for name in Session._fields)).where(*is_live)
-    rows = await session.execute(query.order_by(sessions.c.used_at.desc(), sessions.c.id).limit(limit))
-    found = [Session._make(row) for row in rows]
-    if len(found) < limit:
-        return found, len(found)
-    return found, int((await session.execute(select(func.count()).select_from(sessions).where(*is_live))).scalar_one())
+    query = select(*columns(sessions, Session._fields)).where(*is_live)
+    query = query.order_by(sessions.c.used_at.desc(), sessions.c.id).limit(limit)
+    page = await records(session, Session, query)
+    if len(page) < limit:
+        return page, len(page)
+    return page, int((await session.execute(select(func.count()).select_from(sessions).where(*is_live))).scalar_one())

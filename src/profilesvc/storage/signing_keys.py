@@ -5,7 +5,7 @@ from typing import NamedTuple
 from sqlalchemy import String, cast, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, Prepared, fetch, joined
+from profilesvc.database.statements import Executor, Prepared, columns, fetch, joined
 from profilesvc.domain.signing_keys import KeyDates
 from profilesvc.storage.tables import signing_keys
 
@@ -18,7 +18,7 @@ class StoredKey(NamedTuple):
     stamp: str | None
 
 
-_DATES = [signing_keys.c[name] for name in KeyDates._fields]
+_DATES = columns(signing_keys, KeyDates._fields)
 # It changes with the keys in use, so a process that has seen this stamp does not need to read the keys again.
 STAMP = joined(
     select(signing_keys.c.kid + ":" + cast(signing_keys.c.active_from, String))

@@ -7,7 +7,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.database.statements import Executor, Prefetch, Prepared, Row, fetch_one
+from profilesvc.database.statements import Executor, Prefetch, Prepared, Row, columns, fetch_one, records
 from profilesvc.storage.revocations import NO_TOKEN, TokenIds, any_of
 from profilesvc.storage.tables import OWNER, businesses, emails, sessions, users
 
@@ -25,7 +25,7 @@ class UserState(NamedTuple):
     unpaid_since: int | None
 
 
-USER = select(*(users.c[name] for name in UserState._fields))
+USER = select(*columns(users, UserState._fields))
 _USED_AT = (
     select(sessions.c.used_at).where(sessions.c.owner_id == OWNER, sessions.c.id == bindparam("jti")).scalar_subquery()
 )
@@ -59,8 +59,8 @@ async def lock_user(session: AsyncSession, owner_id: int) -> UserState:
     Rows that refer to the user can be added meanwhile, such as audit events: this transaction may wait for a key that
     another one has locked, and that one adds an event.
     """
-    locked = USER.where(users.c.id == owner_id).with_for_update(key_share=True)
-    return UserState._make((await session.execute(locked)).one())
+    (user,) = await records(session, UserState, USER.where(users.c.id == owner_id).with_for_update(key_share=True))
+    return user
 
 
 async def user_by_email(session: Executor, email: str) -> UserState | None:
@@ -72,16 +72,14 @@ async def user_by_email(session: Executor, email: str) -> UserState | None:
 
 async def list_users(session: Executor) -> list[UserState]:
     """Return all users, oldest first."""
-    return [UserState._make(row) for row in await session.execute(USER.order_by(users.c.id))]
+    return await records(session, UserState, USER.order_by(users.c.id))
 
 
 async def list_demo_users(session: Executor, emails: list[str], domain: str, limit: int) -> list[UserState]:
     """Return at most `limit` users with one of these addresses, in any case, or an address at this domain."""
     email = func.lower(users.c.email)
     is_listed = or_(email.in_([each.lower() for each in emails]), email.like(f"%@{domain.lower()}"))
-    return [
-        UserState._make(row) for row in await session.execute(USER.where(is_listed).order_by(users.c.id).limit(limit))
-    ]
+    return await records(session, UserState, USER.where(is_listed).order_by(users.c.id).limit(limit))
 
 
 async def add_user(session: AsyncSession, email: str, name: str, plan: str, now: int) -> int | None:

@@ -4,11 +4,9 @@ With several workers, each process counts in files of a shared directory (PROMET
 sets before it starts them). The worker that gets the request for /metrics adds them up.
 """
 
-import asyncio
-import contextlib
 import os
 import platform
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -20,8 +18,8 @@ from profilesvc import __version__
 
 PATH = "/metrics"
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-_TICK_SECONDS = 1.0
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_JOB_BUCKETS = (0.01, 0.1, 1, 10, 60, 600)
 
 
 class Load(NamedTuple):
@@ -53,6 +51,7 @@ class Metrics:
         )
         text = "How often a call waited or was refused because of the provider's quota."
         self._quota = self._counter("provider_quota_events", text, "api", "event")
+        self._count_jobs()
         self._rejected = self._counter("limit_refusals", "Requests rejected because of a limit, by limit.", "limit")
         self._posts = self._counter("posts_created", "Posts created.")
         self._deliveries = self._counter(
@@ -79,6 +78,24 @@ class Metrics:
         text = "The running version. The value is always 1."
         build_info = Gauge("profilesvc_build_info", text, build, registry=self._registry, multiprocess_mode="livemax")
         build_info.labels(__version__, platform.python_version()).set(1)
+
+    def _count_jobs(self) -> None:
+        runs = "Runs of periodic work, by job and outcome (`skipped`: another process was doing it)."
+        self._job_runs = self._counter("job_runs", runs, "job", "outcome")
+        self._job_seconds = Histogram(
+            "profilesvc_job_seconds", "Duration of runs.", ["job"], buckets=_JOB_BUCKETS, registry=self._registry
+        )
+        text = "Time of the last run that succeeded, or of the start, in seconds since the epoch."
+        self._job_success = Gauge(
+            "profilesvc_job_last_success_seconds", text, ["job"], registry=self._registry, multiprocess_mode="liveall"
+        )
+        self._job_interval = Gauge(
+            "profilesvc_job_interval_seconds",
+            "Seconds between the runs of a job, and where it runs.",
+            ["job", "where"],
+            registry=self._registry,
+            multiprocess_mode="livemax",
+        )
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(f"profilesvc_{name}", text, labels, registry=self._registry)
@@ -125,25 +142,28 @@ class Metrics:
         self._notifications.labels(result).inc()
         self._events += 1
 
-    @contextlib.asynccontextmanager
-    async def watching(self, look: Callable[[], Load]) -> AsyncIterator[None]:
-        """Read the gauges from `look` while the block runs.
+    def job_started(self, job: str, where: str, every: float, now: int) -> None:
+        """Note the interval of a job in seconds; a job that has not run yet is as old as its process."""
+        self._job_interval.labels(job, where).set(every)
+        self._job_success.labels(job).set(now / 1000)
 
-        One process reads them when it is scraped. Of several processes only one is scraped, so each of them writes its
-        gauges to the shared directory every second.
-        """
+    def job_ended(self, job: str, outcome: str, seconds: float, now: int) -> None:
+        """Count a run of a job: `ok`, `failed`, or `skipped` because another process was at it."""
+        self._job_runs.labels(job, outcome).inc()
+        if outcome != "skipped":
+            self._job_seconds.labels(job).observe(seconds)
+        if outcome == "ok":
+            self._job_success.labels(job).set(now / 1000)
+        self._events += 1
+
+    def look_at(self, look: Callable[[], Load]) -> None:
+        """Read the gauges from `look` when this process is scraped."""
         self._look = look
-        ticking = asyncio.ensure_future(self._tick()) if os.environ.get(SHARED_FOLDER) else None
-        try:
-            yield
-        finally:
-            if ticking is not None:
-                ticking.cancel()
 
-    async def _tick(self) -> None:
-        while True:
+    async def share(self) -> None:
+        """Write the gauges to the shared directory: of several processes only one is scraped."""
+        if os.environ.get(SHARED_FOLDER):
             self._sample()
-            await asyncio.sleep(_TICK_SECONDS)
 
     def _sample(self) -> None:
         load = self._look()

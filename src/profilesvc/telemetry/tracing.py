@@ -23,21 +23,21 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc import __version__
-from profilesvc.database.engine import Reading, Storage
+from profilesvc.database.engine import Read, Storage
 from profilesvc.database.replica import Replica
 from profilesvc.database.statements import FastReader
 from profilesvc.database.writers import Executions
 from profilesvc.domain.request import current_request
 from profilesvc.server.scope import App, Message, Receive, Scope, Send
 from profilesvc.settings import TracingSettings
-from profilesvc.telemetry.watching import Watcher
+from profilesvc.telemetry.observer import Observer
 
 _SEND_SECONDS, _END_SECONDS = 3.0, 5.0
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 
 
-class Tracing(Watcher):
-    """A watcher that sends spans to a collector."""
+class Tracing(Observer):
+    """A observer that sends spans to a collector."""
 
     def __init__(self, settings: TracingSettings) -> None:
         self._settings = settings
@@ -110,8 +110,8 @@ class _TracedStorage(Storage):
         super().__init__(url, pool_size, replica_url)
         self._tracing = tracing
 
-    def read(self, *, may_be_old: bool = False) -> Reading:
-        return _TracedReading(self, self.replica if may_be_old else None, self._tracing)
+    def read(self, *, may_be_old: bool = False) -> Read:
+        return _TracedRead(self, self.replica if may_be_old else None, self._tracing)
 
     @contextlib.asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncSession]:
@@ -124,7 +124,7 @@ class _TracedStorage(Storage):
             await super().commit(steps, within)
 
 
-class _TracedReading(Reading):
+class _TracedRead(Read):
     def __init__(self, storage: Storage, replica: Replica | None, tracing: Tracing) -> None:
         super().__init__(storage, replica)
         self._tracing = tracing

@@ -144,14 +144,11 @@ class TrustedIssuer:
             raise ValueError("azp")
         if not (is_instant(claims.get("exp")) and is_instant(claims.get("iat"))):
             raise ValueError("exp or iat")
-        if claims["iat"] > now + IAT_LEEWAY_SECONDS or not _has_started(claims.get("nbf", 0), now):
+        not_before, latest = claims.get("nbf", 0), now + IAT_LEEWAY_SECONDS
+        if claims["iat"] > latest or not is_instant(not_before) or not_before > latest:
             raise ValueError("iat or nbf in the future")
         if nonce is not None and claims.get("nonce") != nonce:
             raise ValueError("nonce")
         subject = claims.get("sub")
         if not (isinstance(subject, str) and 1 <= len(subject) <= _SUBJECT_LIMIT and subject.isprintable()):
             raise ValueError("sub")
-
-
-def _has_started(not_before: object, now: int) -> bool:
-    return is_instant(not_before) and not_before <= now + IAT_LEEWAY_SECONDS

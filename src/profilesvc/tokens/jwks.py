@@ -45,13 +45,16 @@ class _Key:
 async def read_keys(
     url: str, seconds: float = TIMEOUT_SECONDS, transport: httpx.AsyncBaseTransport | None = None
 ) -> list[_Key]:
-    """Read the usable keys at a JWKS URL.
+    """Read the usable keys at a JWKS URL. Keys that cannot be read are skipped (RFC 7517 §5).
 
     Raises:
         Exception: The connection, the response or the JSON failed in any way.
     """
     async with asyncio.timeout(seconds):
-        return _keys(json_object(await _read(url, transport)))
+        entries = json_object(await _read(url, transport)).get("keys")
+    if not isinstance(entries, list):
+        raise TypeError("no field `keys`")
+    return [key for entry in entries if (key := _key(entry)) is not None]
 
 
 class RemoteKeys:
@@ -81,14 +84,15 @@ class RemoteKeys:
             ServiceError: SERVICE_UNAVAILABLE if there is no such key in the cache and the issuer cannot be read.
         """
         key = self._cached(kid, alg)
-        if (key is None or not self._is_within(FRESH_MS)) and self._may_read():
+        may_read = self._single_flight.is_running("jwks") or self._until_retry() == 0
+        if may_read and (key is None or not self._is_within(FRESH_MS)):
             await self._single_flight.run("jwks", self._reread)
             key = self._cached(kid, alg)
         if key is None and self._failed:
             raise ServiceError(
                 SERVICE_UNAVAILABLE,
                 "The identity provider's keys cannot be read right now.",
-                retry_after=self._retry_after(),
+                retry_after=max(1, -(-self._until_retry() // SECOND)),
             )
         return key
 
@@ -107,12 +111,6 @@ class RemoteKeys:
         """Return the milliseconds until the next request to the issuer may start; 0 if the clock was set back."""
         age = PAUSE_MS if self._tried_at is None else self._clock.now() - self._tried_at
         return max(0, self._pause() - age) if age >= 0 else 0
-
-    def _may_read(self) -> bool:
-        return self._single_flight.is_running("jwks") or self._until_retry() == 0
-
-    def _retry_after(self) -> int:
-        return max(1, -(-self._until_retry() // SECOND))
 
     async def _reread(self) -> None:
         try:
@@ -141,14 +139,6 @@ async def _read(url: str, transport: httpx.AsyncBaseTransport | None) -> bytes:
             if len(body) > MAX_BYTES:
                 raise ValueError(f"more than {MAX_BYTES} bytes")
         return bytes(body)
-
-
-def _keys(document: JsonObject) -> list[_Key]:
-    """Return the usable keys of a JWK set. Keys that cannot be read are skipped (RFC 7517 §5)."""
-    entries = document.get("keys")
-    if not isinstance(entries, list):
-        raise TypeError("no field `keys`")
-    return [key for entry in entries if (key := _key(entry)) is not None]
 
 
 def _key(entry: JsonObject) -> _Key | None:

@@ -91,12 +91,12 @@ class Keyring:
         self.access.replace([(dates, key) for dates, key in pairs if isinstance(key, RsaKey)])
         self.refresh.replace([(dates, key) for dates, key in pairs if isinstance(key, HmacKey)])
 
-    def of(self, alg: Algorithm) -> KeySet[RsaKey] | KeySet[HmacKey]:
+    def keys_of(self, alg: Algorithm) -> KeySet[RsaKey] | KeySet[HmacKey]:
         return self.access if alg == "RS256" else self.refresh
 
     @property
     def is_complete(self) -> bool:
-        """Whether there are keys of both algorithms, so that tokens can be issued."""
+        """Return whether there are keys of both algorithms, so that tokens can be issued."""
         return bool(self.access.dates and self.refresh.dates)
 
     def sealing_keys(self, now: int) -> list[bytes]:

@@ -1,9 +1,8 @@
 """Add, announce, rotate and remove signing keys, in the same way for every process (D-13)."""
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -80,7 +79,7 @@ class SigningKeys:
         by_kid = {key.kid: key for key in configured}
         all_stored = await self._stored()
         for stored in all_stored:
-            kid, keys = stored.dates.kid, ring.of(stored.dates.alg)
+            kid, keys = stored.dates.kid, ring.keys_of(stored.dates.alg)
             if stored.private_pem is None:
                 continue
             try:
@@ -111,7 +110,7 @@ class SigningKeys:
                 log.warning("the signing key %s in the configured file was removed and is not used again", own.kid)
             if own is not None and own.kid not in removed:
                 await self._add_first(own, is_configured=True)
-            elif not self._ring.of(alg).dates:
+            elif not self._ring.keys_of(alg).dates:
                 await self._add_first(await asyncio.to_thread(first, alg), is_configured=False)
         await self._encrypt()
         await self.reload(configured, strict=True)
@@ -215,6 +214,15 @@ class SigningKeys:
         else:
             await self._add(session, new_key, rules.earliest_start(now, others, now))
 
+    async def renew(self) -> None:
+        """Reload the keys and keep the schedule.
+
+        Raises:
+            ServiceError: SERVICE_UNAVAILABLE.
+        """
+        await self.reload()
+        await self.keep_schedule()
+
     async def keep_schedule(self) -> None:
         """Announce the keys that are due and remove those whose tokens have expired, in one of the processes."""
         has_changed = [await self._keep_schedule(alg) for alg in ALGORITHMS]
@@ -222,7 +230,7 @@ class SigningKeys:
             await self.reload()
 
     async def _keep_schedule(self, alg: Algorithm) -> bool:
-        plan, now, dates = self.schedule(alg), self._clock.now(), self._ring.of(alg).dates
+        plan, now, dates = self.schedule(alg), self._clock.now(), self._ring.keys_of(alg).dates
         new_key = None if rules.due(dates, now, plan) is None else await asyncio.to_thread(generate, alg)
         if new_key is None and not rules.expired_kids(dates, now, plan.keep):
             return False
@@ -235,31 +243,3 @@ class SigningKeys:
                 await table.remove(session, kid, now)
                 log.info("signing key %s was removed, because its tokens have expired", kid)
         return True
-
-    @contextlib.asynccontextmanager
-    async def in_background(self) -> AsyncIterator[None]:
-        """Reload the keys and keep the schedule while the block runs."""
-        stop = asyncio.Event()
-        task = asyncio.create_task(self._run(stop))
-        try:
-            yield
-        finally:
-            stop.set()
-            await task
-
-    async def _run(self, stop: asyncio.Event) -> None:
-        while not await _stopped(stop):
-            self._storage.renew()
-            try:
-                await self.reload()
-                await self.keep_schedule()
-            except ServiceError:  # the database is unavailable, which every request reports
-                continue
-            except Exception:  # the next round may succeed
-                log.exception("the signing keys could not be read")
-
-
-async def _stopped(stop: asyncio.Event) -> bool:
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(stop.wait(), RELOAD_SECONDS)
-    return stop.is_set()

@@ -35,7 +35,7 @@ class Vault:
 
     @property
     def has_passphrase(self) -> bool:
-        """Whether strings are encrypted by a secret, and not by a constant."""
+        """Return whether strings are encrypted by a secret, and not by a constant."""
         return bool(self._passphrase)
 
     def encrypt(self, text: str, purpose: str) -> str:

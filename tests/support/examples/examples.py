@@ -65,7 +65,7 @@ def _run(examples: Examples, embedded: Embedded) -> None:
     owner = examples.lab.user("alice")
     key = _keys(examples, owner)
     site = _tokens(examples, key)
-    _connection(examples, owner, site, key)
+    _heartbeats(examples, owner, site, key)
     _locations(examples, owner)
     _posts(examples, site)
     _reviews(examples, site)
@@ -123,7 +123,7 @@ def _tokens(examples: Examples, key: JsonObject) -> httpx.Client:
     return examples.lab.service(key)
 
 
-def _connection(examples: Examples, owner: httpx.Client, site: httpx.Client, key: JsonObject) -> None:
+def _heartbeats(examples: Examples, owner: httpx.Client, site: httpx.Client, key: JsonObject) -> None:
     client_id = key["client_id"]
     examples.ok("get_connection_status", "A key that was never used", owner, client_id=client_id)
     versions = {"plugin_version": "2.4.1", "wp_version": "6.8", "php_version": "8.3.2"}

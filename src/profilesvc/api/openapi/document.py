@@ -128,7 +128,7 @@ class Document(OpenAPIProvider):
         """Return one path with one operation."""
         declared = self._declared(rule)
         assert declared is not None, "generate_rules returns only declared routes"
-        tag, *_ = TAGS[rule.endpoint.rsplit(".", 1)[0]]
+        tag, *_ = TAGS[rule.endpoint.rsplit(".", 1)[0].partition("_")[0]]
         if isinstance(declared, OAuthEndpoint):
             operation = {**_described(declared, tag), **openapi_oauth.operation(declared, self._examples)}
             return {declared.path: {declared.method.lower(): operation}}, {}
@@ -204,8 +204,8 @@ def _parameters(endpoint: Endpoint, path: str) -> list[JsonObject]:
 
 def _with_example(parameter: JsonObject) -> JsonObject:
     """Repeat the schema's example where Swagger UI looks for the value that it suggests."""
-    found = parameter["schema"].get("examples")
-    return {**parameter, "example": found[0]} if found else parameter
+    examples = parameter["schema"].get("examples")
+    return {**parameter, "example": examples[0]} if examples else parameter
 
 
 def _responses(endpoint: Endpoint, examples: Examples) -> JsonObject:

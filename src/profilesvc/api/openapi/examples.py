@@ -40,8 +40,8 @@ class Examples:
 
     def _recorded(self, operation: str) -> JsonObject:
         """Return the examples of an operation. A new one has none, because `make openapi` reads this document."""
-        found: JsonObject = self._operations.get(operation, {"request": {}, "responses": {}})
-        return found
+        recorded: JsonObject = self._operations.get(operation, {"request": {}, "responses": {}})
+        return recorded
 
     def _references(self, declared: Endpoint | OAuthEndpoint, kind: ErrorKind) -> Named:
         """Return references to examples that several operations share."""

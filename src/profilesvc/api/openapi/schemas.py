@@ -136,9 +136,9 @@ def _data_name(endpoint: Endpoint) -> str:
     return endpoint.data_name or _data_models(endpoint)[0].__name__
 
 
-def components(endpoints: list[Endpoint], standards: list[OAuthEndpoint], sent: list[type[BaseModel]]) -> JsonObject:
-    """Return every model once, by its class name, and one success envelope per `data`; `sent` are those of webhooks."""
-    others: list[type[BaseModel]] = [Failure, *sent]
+def components(endpoints: list[Endpoint], standards: list[OAuthEndpoint], events: list[type[BaseModel]]) -> JsonObject:
+    """Return every model once, by its class name, and one success envelope per `data`. `events` are of webhooks."""
+    others: list[type[BaseModel]] = [Failure, *events]
     inputs: list[tuple[type[BaseModel], JsonSchemaMode]] = [(model, "serialization") for model in others]
     for endpoint in endpoints:
         inputs += [(model, "serialization") for model in _data_models(endpoint)]

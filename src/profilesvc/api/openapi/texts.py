@@ -32,7 +32,7 @@ INFO: JsonObject = {
 }
 BASE_URL = "https://profiles.example"  # of the examples, too; the running service replaces it
 GUIDES = f"{BASE_URL}/guides/docs"
-# The name, the description and the guide of the tag of each blueprint.
+# The name, the description and the guide of the tag of each blueprint. That of `keys` is also that of `keys_requests`.
 TAGS = {
     "keys": (
         "Keys",

@@ -162,7 +162,7 @@ def _operation(kind: EventType, number: int) -> JsonObject:
     model, summary, _ = _WHEN[kind]
     own = {"type": {"type": "string", "enum": [kind]}, "data": reference(model.__name__)}
     schema = {"allOf": [reference("PublishedEvent"), {"type": "object", "properties": own}]}
-    sent = {"id": f"evt_1_{number}", "type": kind, "created_at": _AT, "owner": {"id": 1}, "data": data_of(kind)}
+    example = {"id": f"evt_1_{number}", "type": kind, "created_at": _AT, "owner": {"id": 1}, "data": data_of(kind)}
     return {
         "x-internal": True,  # openapi-generator would write a client of the receiver, in Python an invalid one
         "operationId": f"on_{kind.replace('.', '_')}",
@@ -175,7 +175,7 @@ def _operation(kind: EventType, number: int) -> JsonObject:
             {"name": name, "in": "header", "required": True, "description": text, "schema": {"type": "string"}}
             for name, text in _HEADERS.items()
         ],
-        "requestBody": {"required": True, "content": {"application/json": {"schema": schema, "example": sent}}},
+        "requestBody": {"required": True, "content": {"application/json": {"schema": schema, "example": example}}},
         "responses": {
             "2XX": {"description": "Delivered."},
             "410": {"description": "The endpoint is gone: the webhook is disabled."},

@@ -15,7 +15,7 @@ async def list_key_audit(services: Services, caller: Caller, client_id: str, que
 
     The newest entry is first. The key may be revoked.
     """
-    return await audit.of_key(services, caller, client_id, query)
+    return await audit.key_trail(services, caller, client_id, query)
 
 
 @routes.endpoint("GET /audit", access=USER, query=AuditQuery, data=AuditTrail)
@@ -24,4 +24,4 @@ async def list_audit(services: Services, caller: Caller, query: AuditQuery) -> A
 
     Your logins and the audit entries of all your API keys, newest first.
     """
-    return await audit.of_user(services, caller.owner_id, query)
+    return await audit.user_trail(services, caller.owner_id, query)

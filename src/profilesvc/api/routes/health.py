@@ -18,7 +18,7 @@ from profilesvc.api.openapi.texts import BASE_URL
 from profilesvc.api.request import bearer_token, current_services
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.domain.errors import ServiceError
-from profilesvc.operations import counts, readiness
+from profilesvc.operations import census, readiness
 from profilesvc.services.access import invalid_token
 
 blueprint = Blueprint("health", __name__)
@@ -98,12 +98,12 @@ async def metrics() -> Response:
     """Return the metrics in Prometheus' text format; without those of the database while it does not respond."""
     services = current_services()
     if token := services.settings.metrics.token.get_secret_value():
-        sent = bearer_token(request.headers.getlist("Authorization"))
-        if not hmac.compare_digest(sent.encode(), token.encode()):
+        bearer = bearer_token(request.headers.getlist("Authorization"))
+        if not hmac.compare_digest(bearer.encode(), token.encode()):
             raise invalid_token("invalid")
     text = await current_app.extensions["profilesvc.metrics"].get(_exposition, services.metrics.stamp())
     with contextlib.suppress(ServiceError):
-        text += await counts.exposition(services)
+        text += await census.exposition(services)
     return Response(text, content_type="text/plain; version=0.0.4; charset=utf-8")
 
 

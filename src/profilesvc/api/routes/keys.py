@@ -17,11 +17,9 @@ from profilesvc.contract.keys import (
     KeyRolled,
     KeyStanding,
 )
-from profilesvc.contract.requests import KeyRequests, KeyRequestsQuery
 from profilesvc.services import credentials, key_changes, keys
 from profilesvc.services.access import USER
 from profilesvc.services.context import Caller, Services
-from profilesvc.services.insight import key_requests
 
 routes = Routes("keys", addition=True, no_store=True)
 KEYS, KEY = "/developer/credentials", "/developer/credentials/<client_id>"
@@ -123,16 +121,6 @@ async def reactivate_key(services: Services, caller: Caller, client_id: str) -> 
     needs a plan with enough locations.
     """
     return await keys.reactivate_own(services, caller, client_id)
-
-
-@routes.endpoint(f"GET {KEY}/requests", access=USER, query=KeyRequestsQuery, data=KeyRequests)
-async def list_key_requests(services: Services, caller: Caller, client_id: str, query: KeyRequestsQuery) -> KeyRequests:
-    """List an API key's requests.
-
-    Every request with the key's secret or one of its tokens is counted per day, also one that was rejected. The log of
-    the last 7 days shows why calls failed. It has no bodies, queries and headers.
-    """
-    return await key_requests.read(services, caller, client_id, query)
 
 
 @routes.endpoint("GET /businesses", access=USER, data=BusinessList, no_store=False)

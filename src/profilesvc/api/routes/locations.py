@@ -1,12 +1,10 @@
-"""Locations: list, read, the sync switch, verification, the provider's own changes."""
+"""Locations: list, read, the sync switch, verification."""
 
 from profilesvc.api.endpoint import Routes
 from profilesvc.contract.errors import (
-    CONFLICT,
     LOCATION_NOT_VERIFIED,
     PLAN_RESTRICTION,
     PROVIDER_API_ERROR,
-    SYNC_DISABLED,
 )
 from profilesvc.contract.locations import (
     LocationDetail,
@@ -16,16 +14,12 @@ from profilesvc.contract.locations import (
     SyncSwitched,
     VerificationRefreshed,
 )
-from profilesvc.contract.updates import GoogleUpdated, UpdateMask, UpdateSettled
 from profilesvc.domain.permissions import Permission
 from profilesvc.services import locations
 from profilesvc.services.access import user_or_service
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
-from profilesvc.services.feed import updates
-from profilesvc.services.idempotency import IdempotencyKey
 
 routes = Routes("locations")
-_SETTLING = (LOCATION_NOT_VERIFIED, SYNC_DISABLED, CONFLICT, PLAN_RESTRICTION, PROVIDER_API_ERROR)
 
 
 @routes.endpoint(
@@ -84,64 +78,3 @@ async def refresh_verification(services: Services, location: AllowedLocation) ->
     Ask the provider whether the location is verified.
     """
     return await locations.refresh_verification(services, location)
-
-
-@routes.endpoint(
-    "GET /external-business/locations/<location:locationId>/google-updated",
-    access=user_or_service(Permission.READ),
-    data=GoogleUpdated,
-    errors=(PROVIDER_API_ERROR,),
-    addition=True,
-)
-async def get_google_updated(services: Services, location: AllowedLocation) -> Rendered:
-    """Get provider's changes.
-
-    The profile as consumers see it, and masks of the fields that differ from the owner's values or are in review. It
-    is read from the provider on every call.
-    """
-    return await updates.read(services, location)
-
-
-@routes.endpoint(
-    "POST /external-business/locations/<location:locationId>/google-updated/accept",
-    access=user_or_service(Permission.WRITE),
-    body=UpdateMask,
-    data=UpdateSettled,
-    errors=_SETTLING,
-    addition=True,
-)
-async def accept_google_update(
-    services: Services,
-    caller: Caller,
-    location: AllowedLocation,
-    body: UpdateMask,
-    idempotency: IdempotencyKey | None,
-) -> Rendered:
-    """Accept provider's changes.
-
-    Patch the profile with the provider's values of the fields in `updateMask`. They become the desired values, so
-    that a later sync does not change them back.
-    """
-    return await updates.settle(services, caller, location, ("accept", body.updateMask), idempotency)
-
-
-@routes.endpoint(
-    "POST /external-business/locations/<location:locationId>/google-updated/reject",
-    access=user_or_service(Permission.WRITE),
-    body=UpdateMask,
-    data=UpdateSettled,
-    errors=_SETTLING,
-    addition=True,
-)
-async def reject_google_update(
-    services: Services,
-    caller: Caller,
-    location: AllowedLocation,
-    body: UpdateMask,
-    idempotency: IdempotencyKey | None,
-) -> Rendered:
-    """Reject provider's changes.
-
-    Patch the profile with the owner's last values of the fields in `updateMask`, which replace the provider's.
-    """
-    return await updates.settle(services, caller, location, ("reject", body.updateMask), idempotency)

@@ -17,9 +17,9 @@ _LIMIT = 64 * KB  # a notification has less than 1 KB
 async def receive_notification() -> Response:
     """Receive a push of Pub/Sub. 204 acknowledges it; Pub/Sub repeats it after any other status."""
     services, incoming = current_services(), quart_request()
-    sent = header_values(incoming, b"authorization")
-    is_bearer = len(sent) == 1 and sent[0][:7].lower() == "bearer "
-    await feed.authenticate(services, sent[0][7:].strip() if is_bearer else "")
+    header = header_values(incoming, b"authorization")
+    is_bearer = len(header) == 1 and header[0][:7].lower() == "bearer "
+    await feed.authenticate(services, header[0][7:].strip() if is_bearer else "")
     try:
         raw = await cast(AwaitedBody, incoming.body).read(_LIMIT)
     except ServiceError as error:

@@ -69,12 +69,12 @@ async def _client_credentials(
 
     Libraries prefer a refresh token when they renew, and with the default lifetimes it expires before they need it.
     """
-    sent, scopes = required(credentials), _scopes(form)
+    pair, scopes = required(credentials), _scopes(form)
     issue = tokens.client_credentials if OFFLINE_ACCESS in scopes else tokens.access_token
     body = ClientCredentialsGrant(
         grant_type="client_credentials",
-        client_id=sent.client_id,
-        client_secret=sent.client_secret,
+        client_id=pair.client_id,
+        client_secret=pair.client_secret,
         permissions=[name for name in scopes if name != OFFLINE_ACCESS],
     )
     with as_oauth_errors(INVALID_CLIENT):

@@ -11,7 +11,7 @@ from profilesvc.contract.errors import (
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.location import Location
 from profilesvc.contract.sync import SyncComparison, SyncHistory, SyncHistoryQuery, SyncPreview, SyncQuery, SyncResult
-from profilesvc.domain import updates
+from profilesvc.domain.masks import masked_body
 from profilesvc.domain.permissions import Permission
 from profilesvc.services import comparison, sync
 from profilesvc.services.access import user_or_service
@@ -59,7 +59,7 @@ async def sync_profile(
     fields of the body are synced.
     """
     if query.updateMask is not None:
-        body = updates.masked_body(body, query.updateMask)
+        body = masked_body(body, query.updateMask)
     if query.validateOnly == "true":
         return await comparison.preview(services, location, body)
     return await sync.run(services, caller, location, body, idempotency)

@@ -1,13 +1,13 @@
 """The checks of `doctor` on the deployment that the local settings describe."""
 
 import asyncio
-import ssl
 import time
 from collections.abc import AsyncIterator
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING
 
+from profilesvc.cli.doctor.check import Check, Status, connection_hint
 from profilesvc.domain.problems import counted
 from profilesvc.settings import Settings
 
@@ -17,20 +17,9 @@ if TYPE_CHECKING:
     from profilesvc.database.pooler import Pooling
     from profilesvc.provider.port import ProviderError
 
-Status = Literal["ok", "warn", "fail"]
 _CLOCK_WARN, _CLOCK_FAIL = 5, 60
 _REACHABLE = "check the address and the network"
-_UNTRUSTED = "its certificate is not trusted: for a private authority set SSL_CERT_FILE (docs/deploy.md, step 2)"
 _ACCOUNTS_SHOWN = 5
-
-
-class Check(NamedTuple):
-    """The result of a check: its name, its status, a message, and a hint for a problem."""
-
-    name: str
-    status: Status
-    message: str
-    hint: str = ""
 
 
 def clock(date: str | None, now: float) -> Check:
@@ -48,15 +37,6 @@ def clock(date: str | None, now: float) -> Check:
         f"differs by {difference:.0f} s",
         "run NTP on both machines, because tokens expire by the clock",
     )
-
-
-def connection_hint(error: BaseException | None, hint: str) -> str:
-    """Return `hint`, or the one on private authorities if a certificate that is not trusted caused the error."""
-    while error is not None:
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return _UNTRUSTED
-        error = error.__cause__ or error.__context__
-    return hint
 
 
 async def inside(settings: Settings) -> AsyncIterator[Check]:
@@ -131,8 +111,8 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
         return
     engine = create_engine(named(settings.effective_database_url, "doctor"), 1)
     try:
-        if url.get_backend_name() == "postgresql" and (found := await pooler.pooling(engine)):
-            yield (check := _pooler(found))
+        if url.get_backend_name() == "postgresql" and (mode := await pooler.pooling(engine)):
+            yield (check := _pooler(mode))
             if check.status == "fail":
                 return
         checks = await _contents(engine)
@@ -181,14 +161,14 @@ def _nodes(down: list[str], not_distributed: int, inactive: list[str]) -> Check:
     return Check("nodes", "ok", "all respond")
 
 
-def _pooler(found: "Pooling") -> Check:
+def _pooler(mode: "Pooling") -> Check:
     from profilesvc.database.pooler import problem
 
-    if found == "full":
+    if mode == "full":
         return Check("pooler", "warn", "it has no server connection for a second client", "raise its pool_size")
-    if (bad := problem(found)) is not None:
+    if (bad := problem(mode)) is not None:
         return Check("pooler", "fail", *bad)
-    return Check("pooler", "ok", f"it pools by {found}")
+    return Check("pooler", "ok", f"it pools by {mode}")
 
 
 def _migrations(current: str | None, at_start: bool) -> Check:

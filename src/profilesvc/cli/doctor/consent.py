@@ -2,7 +2,7 @@
 
 import httpx
 
-from profilesvc.cli.doctor.checks import Check, connection_hint
+from profilesvc.cli.doctor.check import Check, connection_hint
 from profilesvc.provider.consent import SCOPE, Consent, Endpoints
 from profilesvc.settings import PREFIX, Settings
 

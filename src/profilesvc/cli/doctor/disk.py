@@ -4,7 +4,7 @@ import re
 import shutil
 from pathlib import Path
 
-from profilesvc.cli.doctor.checks import Check
+from profilesvc.cli.doctor.check import Check
 
 MB = 1_000_000
 FAIL_BELOW, WARN_BELOW = 200 * MB, 1_000 * MB  # docs/operations.md names both
@@ -42,7 +42,7 @@ def _kind_of(folder: Path, mounts: str) -> str:
         fields = before.split(" ")
         if len(fields) < 5 or not after:
             continue
-        point = Path(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), fields[4]))
+        point = Path(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields[4]))
         if folder.is_relative_to(point) and len(point.parts) >= best:  # a later mount hides an earlier one
             best, kind = len(point.parts), after.split(" ")[0]
     return kind

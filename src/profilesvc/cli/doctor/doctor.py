@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from profilesvc.cli.doctor.checks import Check
+from profilesvc.cli.doctor.check import Check
 from profilesvc.cli.show import AsJson, say, show
 
 

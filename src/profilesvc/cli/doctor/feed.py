@@ -2,7 +2,7 @@
 
 import asyncio
 
-from profilesvc.cli.doctor.checks import Check
+from profilesvc.cli.doctor.check import Check
 from profilesvc.domain.problems import counted
 from profilesvc.domain.time import SystemClock
 from profilesvc.provider.connect import open_provider
@@ -41,16 +41,16 @@ async def _at_the_provider(settings: Settings) -> Check:
             asyncio.timeout(settings.provider.timeout_seconds),
         ):
             names = [str(account.get("name")) for account in await provider.accounts()]
-            found = {name: await provider.notification_setting(name) for name in names}
+            accounts = {name: await provider.notification_setting(name) for name in names}
     except (TimeoutError, ProviderError) as error:
         hint = f"enable the Notifications API, and set {PREFIX}PROVIDER__NOTIFICATIONS_URL (docs/notifications.md)"
         return Check(_NAME, "warn", f"the setting at the provider cannot be read: {error or 'no response'}", hint)
     wrong = [
         name
-        for name, setting in found.items()
+        for name, setting in accounts.items()
         if setting.get("pubsubTopic") != topic or not set(TYPES) <= set(setting.get("notificationTypes") or [])
     ]
     if wrong:
         return Check(_NAME, "warn", f"{', '.join(wrong)}: not published to {topic}", _ENABLE)
-    published = f"{counted(len(found), 'account')} {'is' if len(found) == 1 else 'are'} published to {topic}"
+    published = f"{counted(len(accounts), 'account')} {'is' if len(accounts) == 1 else 'are'} published to {topic}"
     return Check(_NAME, "ok", f"{published}; `… notifications status` shows all")

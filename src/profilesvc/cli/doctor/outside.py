@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from profilesvc.cli.doctor.checks import Check, clock, connection_hint
+from profilesvc.cli.doctor.check import Check, connection_hint
+from profilesvc.cli.doctor.checks import clock
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.problems import counted
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from profilesvc.cli.doctor.checks import Check, Status, connection_hint
+from profilesvc.cli.doctor.check import Check, Status, connection_hint
 from profilesvc.settings import PREFIX, IdentitySettings, Settings, is_placeholder
 from profilesvc.settings.strength import GENERATE, weakness
 

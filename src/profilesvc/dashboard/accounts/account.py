@@ -56,8 +56,8 @@ async def export(visit: Visit) -> Response:
 
 
 async def _page(visit: Visit, error: ServiceError | None = None) -> Response:
-    shown = await account.read(visit.services, visit.caller)
-    found = await sessions.list_live(visit.services, visit.caller, visit.token)
+    user = await account.read(visit.services, visit.caller)
+    live = await sessions.list_live(visit.services, visit.caller, visit.token)
     return pages.page(
-        "account.html", visit=visit, account=shown, sessions=found, problems=problems.of(error, "everywhere-")
+        "account.html", visit=visit, account=user, sessions=live, problems=problems.from_error(error, "everywhere-")
     )

@@ -9,14 +9,13 @@ from zoneinfo import ZoneInfo
 from quart import Blueprint, Response, request
 
 from profilesvc.api.parsing import checked
-from profilesvc.contract.audit import AuditEntry, AuditQuery, Event
+from profilesvc.contract.audit import AuditEntry, AuditQuery, Event, Wanted
 from profilesvc.contract.keys import KeyEntry
 from profilesvc.contract.zones import UTC_NAME, zone_of
 from profilesvc.dashboard import exports, pages
 from profilesvc.dashboard.listing import Choices, Listing, matches
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.dashboard.words import words
-from profilesvc.domain.audit import Wanted
 from profilesvc.language.texts import N_, gettext
 from profilesvc.services import audit
 from profilesvc.services.insight import overview

@@ -53,5 +53,5 @@ async def _page(visit: Visit, typed: str = "", error: ServiceError | None = None
     plan = await deletion.plan(visit.services, visit.caller, visit.token)
     counted = [ngettext(*_NAMED[name], plan.rows[name]) for name in _NAMED if plan.rows[name]]
     return pages.page(
-        "account_delete.html", visit=visit, plan=plan, counted=counted, typed=typed, problems=problems.of(error)
+        "account_delete.html", visit=visit, plan=plan, counted=counted, typed=typed, problems=problems.from_error(error)
     )

@@ -40,10 +40,10 @@ async def _list(visit: Visit, link: str | None = None) -> Response:
 async def start(visit: Visit) -> Response:
     """Send the browser to the provider. It is a link, because the policy of our pages forbids forms that leave."""
     begun = provider_consent.begin(visit.services, visit.caller.owner_id, in_browser=True)
-    return _sent(visit.services, begun)
+    return _redirect(visit.services, begun)
 
 
-def _sent(services: Services, begun: Begun) -> Response:
+def _redirect(services: Services, begun: Begun) -> Response:
     response = pages.redirect(begun.url)
     cookies.put(response, services, cookies.CONSENT, begun.cookie, STATE_MS // 1000)
     return response
@@ -59,7 +59,9 @@ async def link(visit: Visit) -> Response:
 async def asked(link: str) -> Response:
     """Show who asks and for what. Programs that check links follow this one, so that it uses nothing up."""
     services = await counted_by_address()
-    return pages.page("connect_link.html", link=link, asking=await provider_consent.of_link(services, link), done=False)
+    return pages.page(
+        "connect_link.html", link=link, asking=await provider_consent.link_owner(services, link), done=False
+    )
 
 
 @blueprint.get(f"{_LIST}/link/<link>/start")
@@ -68,7 +70,7 @@ async def start_by_link(link: str) -> Response:
     services = await counted_by_address()
     if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
         return pages.redirect(f"{pages.PATH}{_LIST}/link/{quote(link, safe='')}")
-    return _sent(services, await provider_consent.begin_by_link(services, link))
+    return _redirect(services, await provider_consent.begin_by_link(services, link))
 
 
 @blueprint.get(f"{_LIST}/callback")
@@ -123,15 +125,15 @@ async def _one(
         done=done,
         form=form,
         chosen=form.getlist("locations"),
-        problems=problems.of(error),
+        problems=problems.from_error(error),
     )
 
 
 def _matching(detail: ProviderConnectionDetail, wanted: str) -> list[FoundLocation]:
     """Return the locations whose title or address contains the text, by title."""
-    found = [location for account in detail.accounts for location in account.locations]
+    every_location = [location for account in detail.accounts for location in account.locations]
     text = wanted.casefold()
-    matching = [each for each in found if text in f"{each.title} {each.address}".casefold()]
+    matching = [each for each in every_location if text in f"{each.title} {each.address}".casefold()]
     return sorted(matching, key=lambda each: (each.title.casefold(), each.name))
 
 

@@ -42,11 +42,11 @@ async def badge(badge: str) -> Response:
 
 
 def _picture(name: str, state: str) -> str:
-    shown = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+    label = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
     word = words.STATES.english[state]
-    left, right = 12 + 7 * len(shown), 12 + 7 * len(word)
+    left, right = 12 + 7 * len(label), 12 + 7 * len(word)
     return _SVG.format(
-        name=escape(_NOT_IN_XML.sub("\ufffd", shown)),
+        name=escape(_NOT_IN_XML.sub("\ufffd", label)),
         word=word,
         left=left,
         right=right,

@@ -43,10 +43,10 @@ async def show(visit: Visit) -> Response:
 async def live(visit: Visit) -> Response:
     """Return the list as it is now, or nothing if the page shows it already."""
     choices = await overview.choices(visit.services, visit.caller)
-    shown = await key_list.shown(visit, key_list.listing_of(request.args), choices)
-    if shown["seen"] == request.args.get("seen"):
+    values = await key_list.page_values(visit, key_list.listing_of(request.args), choices)
+    if values["seen"] == request.args.get("seen"):
         return Response(status=204, headers={"Cache-Control": "no-store"})
-    return pages.page("_keys.html", visit=visit, **shown)
+    return pages.page("_keys.html", visit=visit, **values)
 
 
 @view(blueprint, "/keys.csv")
@@ -56,9 +56,9 @@ async def export(visit: Visit) -> Response:
 
     async def rows(visit: Visit) -> AsyncIterator[list[tuple[object, ...]]]:
         choices = await overview.choices(visit.services, visit.caller)
-        found = await key_list.found(visit, listing, choices)
+        entries = await key_list.search(visit, listing, choices)
         titles = {choice.name: choice.title for choice in choices}
-        yield [key_list.row(key, titles) for key in found]
+        yield [key_list.row(key, titles) for key in entries]
 
     return await exports.table(visit, "keys", key_list.HEADER, rows)
 
@@ -161,12 +161,12 @@ async def revoke(visit: Visit, client_id: str) -> Response:
 @view(blueprint, "/keys/<client_id>/badge", "POST")
 async def badge(visit: Visit, client_id: str) -> Response:
     form = await request.form
-    shown = form.get("shown") == "on"
+    is_on = form.get("shown") == "on"
     try:
         problems.require_confirmation("sure" in form or not await _has_badge(visit, client_id))
-        secret = await badges.show(visit.services, visit.caller, client_id, shown)
+        secret = await badges.show(visit.services, visit.caller, client_id, is_on)
     except ServiceError as error:
-        return await _one(visit, client_id, error=error, action=f"badge-{'on' if shown else 'off'}")
+        return await _one(visit, client_id, error=error, action=f"badge-{'on' if is_on else 'off'}")
     if secret is None:
         return pages.redirect(f"{pages.PATH}/keys/{client_id}", "badge-off")
     return await _one(visit, client_id, f"{visit.services.settings.base_url}{pages.PATH}/badge/{secret}")
@@ -216,12 +216,12 @@ async def _list(visit: Visit, form: Mapping[str, str], error: ServiceError | Non
         businesses=(await keys.businesses(visit.services, visit.caller)).businesses,
         form=form,
         once=form.get("once") or random_id(visit.services.entropy),
-        problems=problems.of(error),
+        problems=problems.from_error(error),
         can_create=any(choice.obstacle is None for choice in choices),
         asks_business=any(choice.obstacle is None and choice.business_id is None for choice in choices),
         unavailable=key_list.unavailable(choices, form),
         **key_list.locations(choices, form),
-        **await key_list.shown(visit, key_list.listing_of(request.args), choices),
+        **await key_list.page_values(visit, key_list.listing_of(request.args), choices),
     )
 
 
@@ -266,7 +266,7 @@ async def _one(
     key, live = await _own(visit, client_id), await _live(visit, client_id)
     alerts = None if live is None else await key_alerts.get(visit.services, visit.caller, client_id)
     grace = None if alerts is None else key_form.grace_of(alerts)
-    trail = await audit.of_key(visit.services, visit.caller, client_id, AuditQuery(limit=_EVENTS))
+    trail = await audit.key_trail(visit.services, visit.caller, client_id, AuditQuery(limit=_EVENTS))
     return pages.page(
         "key.html",
         visit=visit,
@@ -278,6 +278,6 @@ async def _one(
         grace=edit if edit and action == "alerts" else grace,
         events=trail.events,
         badge_url=badge_url,
-        problems=problems.of(error, f"{action}-"),
+        problems=problems.from_error(error, f"{action}-"),
         **await key_requests.usage_of(visit, client_id),
     )

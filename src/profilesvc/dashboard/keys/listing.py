@@ -28,7 +28,7 @@ SORTS = Words(
     {"created": N_("Newest"), "name": N_("Name"), "location": N_("Location"), "used": N_("Longest without use")}
 )
 CHOICES: Choices = {"q": None, "state": tuple(STATES), "sort": tuple(SORTS), "page": None}
-_FOUND = 10  # locations that a search shows
+_MOST_MATCHES = 10  # locations that a search shows
 
 
 def listing_of(given: Mapping[str, str]) -> Listing:
@@ -36,7 +36,7 @@ def listing_of(given: Mapping[str, str]) -> Listing:
     return Listing.of(PATH, given, CHOICES)
 
 
-async def found(visit: Visit, listing: Listing, choices: list[Choice]) -> list[KeyEntry]:
+async def search(visit: Visit, listing: Listing, choices: list[Choice]) -> list[KeyEntry]:
     """Return the keys that a list finds, in its order."""
     titles = {choice.name: choice.title for choice in choices}
     state = listing.get("state")
@@ -47,19 +47,19 @@ async def found(visit: Visit, listing: Listing, choices: list[Choice]) -> list[K
     return matching
 
 
-async def shown(visit: Visit, listing: Listing, choices: list[Choice]) -> JsonObject:
+async def page_values(visit: Visit, listing: Listing, choices: list[Choice]) -> JsonObject:
     """Return what the template of the list needs."""
-    page = page_of(await found(visit, listing, choices), listing)
+    page = page_of(await search(visit, listing, choices), listing)
     titles = {choice.name: choice.title for choice in choices}
-    shown = [(key, titles.get(key.assigned_location_id)) for key in page.rows]
+    rows = [(key, titles.get(key.assigned_location_id)) for key in page.rows]
     return {
-        "seen": hashlib.sha256(repr((page.found, page.page, texts.language(), shown)).encode()).hexdigest()[:16],
+        "seen": hashlib.sha256(repr((page.total, page.page, texts.language(), rows)).encode()).hexdigest()[:16],
         "listing": listing,
-        "shown": page,
+        "page": page,
         "titles": titles,
         "key_states": STATES,
         "sorts": SORTS,
-        "has_search": page.found > FEW or listing.values.keys() - {"state"} or listing.get("state") not in ("", "all"),
+        "has_search": page.total > FEW or listing.values.keys() - {"state"} or listing.get("state") not in ("", "all"),
     }
 
 
@@ -99,10 +99,10 @@ _ORDERS: dict[str, Callable[[dict[str, str]], _Order]] = {
 def unavailable(choices: list[Choice], form: Mapping[str, str]) -> Choice | None:
     """Return the wanted location and the reason why it cannot have a key, so that the form does not offer another."""
     wanted = form.get("location", "")
-    found = next((choice for choice in choices if choice.name == wanted), None)
-    if not wanted or (found is not None and found.obstacle is None):
+    choice_of_name = next((choice for choice in choices if choice.name == wanted), None)
+    if not wanted or (choice_of_name is not None and choice_of_name.obstacle is None):
         return None
-    return found or Choice(wanted, wanted, None, "is not one of your locations")
+    return choice_of_name or Choice(wanted, wanted, None, "is not one of your locations")
 
 
 def locations(choices: list[Choice], form: Mapping[str, str]) -> JsonObject:
@@ -111,9 +111,10 @@ def locations(choices: list[Choice], form: Mapping[str, str]) -> JsonObject:
         return {"choices": choices, "is_search": False, "more": 0}
     selected = [choice for choice in choices if choice.name == form.get("location") and choice.obstacle is None]
     words = form.get("find", "").strip()
-    found = [
+    matching = [
         choice for choice in choices if matches(words, choice.title, ids=(choice.name,)) and choice not in selected
     ]
     if not words:
-        found = [] if selected else [choice for choice in found if choice.obstacle is None]
-    return {"choices": selected + found[:_FOUND], "is_search": True, "more": max(len(found) - _FOUND, 0)}
+        matching = [] if selected else [choice for choice in matching if choice.obstacle is None]
+    more = max(len(matching) - _MOST_MATCHES, 0)
+    return {"choices": selected + matching[:_MOST_MATCHES], "is_search": True, "more": more}

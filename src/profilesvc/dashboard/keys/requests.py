@@ -58,15 +58,15 @@ def _bars(usage: Sequence[UsageDay]) -> dict[str, str]:
 async def usage_of(visit: Visit, client_id: str) -> JsonObject:
     """Return what the page of a key shows of its requests."""
     query = KeyRequestsQuery(days=MAX_DAYS, errors_only="true", limit=_LAST)
-    found = await key_requests.read(visit.services, visit.caller, client_id, query)
+    log = await key_requests.read(visit.services, visit.caller, client_id, query)
     return {
-        "usage": found.usage,
-        "today": Sums.of(found.usage[:1]),
-        "week": Sums.of(found.usage[:7]),
-        "month": Sums.of(found.usage),
-        "bars": _bars(found.usage),
-        "width": len(found.usage) * _STEP,
-        "last_errors": found.requests,
+        "usage": log.usage,
+        "today": Sums.of(log.usage[:1]),
+        "week": Sums.of(log.usage[:7]),
+        "month": Sums.of(log.usage),
+        "bars": _bars(log.usage),
+        "width": len(log.usage) * _STEP,
+        "last_errors": log.requests,
         **_words(visit),
     }
 
@@ -82,14 +82,14 @@ async def show(visit: Visit, client_id: str) -> Response:
     listing = _listing(client_id)
     given = {"before": request.args.get("before") or None, "limit": _SIZE, "errors_only": _errors_only(listing)}
     query = checked(KeyRequestsQuery, given, "query")
-    found = await key_requests.read(visit.services, visit.caller, client_id, query)
+    log = await key_requests.read(visit.services, visit.caller, client_id, query)
     return pages.page(
         "requests.html",
         visit=visit,
         key=key,
         listing=listing,
-        found=found.requests,
-        older=listing.link(before=found.next_before) if found.next_before else "",
+        found=log.requests,
+        older=listing.link(before=log.next_before) if log.next_before else "",
         is_first=query.before is None,
         most=MOST,
         **_words(visit),

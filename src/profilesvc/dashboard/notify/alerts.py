@@ -103,7 +103,7 @@ async def _list(visit: Visit, typed: str = "", error: ServiceError | None = None
         sends=settings.mail.sends(settings.production),
         to_files=not settings.production and not settings.mail.url.get_secret_value(),
         typed=typed,
-        problems=problems.of(error),
+        problems=problems.from_error(error),
     )
 
 
@@ -123,5 +123,5 @@ async def _one(
         edit=edit,
         zones=alert_form.zones(edit.inputs["time_zone"]),
         sites=await overview.choices(visit.services, visit.caller),
-        problems=problems.of(error, prefix),
+        problems=problems.from_error(error, prefix),
     )

@@ -30,7 +30,7 @@ async def outbox() -> Response:
     return pages.page(
         "mail.html",
         visit=visit,
-        messages=[_shown(file) for file in files],
+        messages=[_message(file) for file in files],
         is_demo=isinstance(services.clock, ShiftedClock),
     )
 
@@ -45,7 +45,7 @@ async def move(visit: Visit) -> Response:
     return pages.redirect(f"{pages.PATH}/mail", "moved")
 
 
-def _shown(file: Path) -> dict[str, str]:
+def _message(file: Path) -> dict[str, str]:
     message = message_from_bytes(file.read_bytes(), policy=policy.default)
     body = message.get_body(("plain",))
     text = "" if body is None else body.get_content()

@@ -109,8 +109,8 @@ async def roll(visit: Visit, webhook_id: str) -> Response:
         rolled = await webhooks.roll(visit.services, visit.caller, webhook_id)
     except ServiceError as error:
         return await _one(visit, webhook_id, error=error, prefix="roll-")
-    shown: JsonObject = {"id": rolled.id, "secret": rolled.secret, "until": rolled.previous_secret_expires_at}
-    return pages.page("webhook_secret.html", visit=visit, **shown)
+    values: JsonObject = {"id": rolled.id, "secret": rolled.secret, "until": rolled.previous_secret_expires_at}
+    return pages.page("webhook_secret.html", visit=visit, **values)
 
 
 @view(blueprint, "/webhooks/<webhook_id>/delete", "POST")
@@ -150,7 +150,7 @@ async def _list(visit: Visit, form: "MultiDict[str, str]", error: ServiceError |
         allow_private=visit.services.settings.webhooks.allow_private,
         form=form,
         chosen=form.getlist("types"),
-        problems=problems.of(error),
+        problems=problems.from_error(error),
     )
 
 
@@ -174,7 +174,7 @@ async def _one(
         done=request.args.get("done", ""),
         queued=request.args.get("queued", 0, type=int),
         most_recovered=MOST_RECOVERED,
-        problems=problems.of(error, prefix),
+        problems=problems.from_error(error, prefix),
         **await _deliveries(visit, entry),
     )
 

@@ -83,14 +83,14 @@ async def show(visit: Visit, locationId: str) -> Response:
 
 
 @view(blueprint, "/calendar")
-async def of_all(visit: Visit) -> Response:
+async def all_sites(visit: Visit) -> Response:
     """Show the posts of all sites, or of those of a business or with a text in their name."""
     month = Month.asked(visit)
     listing = Listing.of(f"{pages.PATH}/calendar", request.args, dict.fromkeys(_PARAMETERS))
     every = await overview.sites(visit.services, visit.caller)
     sites = {site.row.name: site for site in every if _is_wanted(site, listing)}
-    found = await drafts.places(visit.services, visit.caller.owner_id, None, month.start, month.end)
-    places = [place for place in found if place.location_name in sites]
+    every_place = await drafts.places(visit.services, visit.caller.owner_id, None, month.start, month.end)
+    places = [place for place in every_place if place.location_name in sites]
     businesses = sorted({site.row.business_name for site in every if site.row.business_name})
     return await _page("calendar_of_all.html", visit, month, places, sites, listing=listing, businesses=businesses)
 
@@ -108,14 +108,14 @@ async def _page(
     sites: Mapping[str, SiteView],
     *,
     listing: Listing,
-    **shown: Any,
+    **values: Any,
 ) -> Response:
     """Return a calendar. Only the posts that it shows are read: a month may have thousands."""
     days, zone, day = Days(), zone_of(month.zone), _day(listing.get("day"))
     for place in places:
         days.setdefault(datetime.fromtimestamp(place.at / 1000, zone).date(), []).append(place)
     of_day = None if day is None else page_of(days.get(day, []), listing)
-    wanted = {place for found in days.values() for place in found[:_MOST_OF_DAY]}
+    wanted = {place for of_a_day in days.values() for place in of_a_day[:_MOST_OF_DAY]}
     wanted |= set() if of_day is None else set(of_day.rows)
     contents = await drafts.contents(visit.services, visit.caller.owner_id, list(wanted))
     entries = {place: _entry(place, post, zone, sites.get(place.location_name)) for place, post in contents.items()}
@@ -131,7 +131,7 @@ async def _page(
         day=day,
         of_day=of_day,
         listing=listing,
-        **shown,
+        **values,
     )
 
 

@@ -1,4 +1,4 @@
-"""What the post form does: send a post, keep it as a draft, or schedule it; and the drafts of a location."""
+"""The post form sends a post, stores it as a draft, or schedules it. The page also lists the drafts of a location."""
 
 import asyncio
 import contextlib
@@ -39,7 +39,7 @@ async def show(visit: Visit) -> Response:
     listing = Listing.of(f"{pages.PATH}/drafts", request.args, choices)
     sites = {site.row.name: site for site in await overview.sites(visit.services, visit.caller)}
     site = f"locations/{listing.get('site')}" if listing.get("site") else ""
-    found = [
+    heads = [
         draft
         for draft in await drafts.heads(visit.services, visit.caller)
         if draft.location_name in sites
@@ -47,11 +47,11 @@ async def show(visit: Visit) -> Response:
         and site in ("", draft.location_name)
     ]
     if wanted := listing.get("q"):
-        starts = await _starts(visit, [draft.id for draft in found])
-        found = [each for each in found if matches(wanted, sites[each.location_name].title, starts.get(each.id))]
-    shown = page_of(found, listing)
-    starts = await _starts(visit, [draft.id for draft in shown.rows])
-    return pages.page("drafts.html", visit=visit, listing=listing, shown=shown, sites=sites, starts=starts)
+        starts = await _starts(visit, [draft.id for draft in heads])
+        heads = [each for each in heads if matches(wanted, sites[each.location_name].title, starts.get(each.id))]
+    page = page_of(heads, listing)
+    starts = await _starts(visit, [draft.id for draft in page.rows])
+    return pages.page("drafts.html", visit=visit, listing=listing, page=page, sites=sites, starts=starts)
 
 
 async def _starts(visit: Visit, ids: list[str]) -> dict[str, str]:
@@ -97,13 +97,13 @@ async def act(visit: Visit, location: AllowedLocation, form: "MultiDict[str, str
     post_form.require_kind(form)
     body, draft_id = post_form.document(form), form.get("draft", "")
     if form.get("intent") in ("draft", "schedule"):
-        kept = fields_of(form)
+        fields = fields_of(form)
         due = due_of(form, body) if form["intent"] == "schedule" else None
         if draft_id:
-            await drafts.save(visit.services, location, kept, body, due, draft_id)
+            await drafts.save(visit.services, location, fields, body, due, draft_id)
         else:
-            key = form_key(form, [kept, due])
-            await _once(visit, lambda: drafts.save_once(visit.services, visit.caller, location, kept, body, due, key))
+            key = form_key(form, [fields, due])
+            await _once(visit, lambda: drafts.save_once(visit.services, visit.caller, location, fields, body, due, key))
         return "drafted" if due is None else "scheduled"
     once = form_key(form, body)
     before = await drafts.unschedule(visit.services, location, draft_id) if draft_id else None
@@ -115,7 +115,7 @@ async def act(visit: Visit, location: AllowedLocation, form: "MultiDict[str, str
         raise
     if draft_id:
         with contextlib.suppress(ServiceError):  # the post exists; the draft can be deleted by hand
-            await drafts.sent(visit.services, location, draft_id)
+            await drafts.end(visit.services, location, draft_id)
     return "posted"
 
 
@@ -147,11 +147,11 @@ async def may_exist(visit: Visit, location: AllowedLocation, form: "MultiDict[st
 def due_of(form: "MultiDict[str, str]", body: JsonObject) -> tuple[int, str]:
     """Return the instant at which the post is to be published and its time zone, or raise all problems of the form."""
     day, time, zone = (form.get(name, "").strip() for name in ("publish_date", "publish_time", "zone"))
-    found = list[int]()
-    problems = problems_of(lambda: check_create(body), lambda: found.append(drafts.instant(day, time, zone or "UTC")))
+    due = list[int]()
+    problems = problems_of(lambda: check_create(body), lambda: due.append(drafts.instant(day, time, zone or "UTC")))
     if problems:
         raise invalid_many(problems)
-    return found[0], zone or "UTC"
+    return due[0], zone or "UTC"
 
 
 async def form_of(visit: Visit, location: AllowedLocation, draft_id: str) -> "MultiDict[str, str]":

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.post import LocalPost
 from profilesvc.dashboard.edits import Edit
-from profilesvc.dashboard.problems import NONE, Problems, of
+from profilesvc.dashboard.problems import NONE, Problems, from_error
 from profilesvc.dashboard.words.hours import clock
 from profilesvc.dashboard.words.words import ACTIONS, KINDS
 from profilesvc.domain.errors import ServiceError, invalid
@@ -85,7 +85,7 @@ def values(post: JsonObject) -> dict[str, str]:
     """Return the inputs of the form that describe a post: the reverse of `document`."""
     event, offer, action = (post.get(name, {}) for name in ("event", "offer", "callToAction"))
     schedule = event.get("schedule", {})
-    found = {
+    inputs = {
         "kind": post.get("topicType"),
         "summary": post.get("summary"),
         "language": post.get("languageCode"),
@@ -99,10 +99,10 @@ def values(post: JsonObject) -> dict[str, str]:
     }
     for side in ("start", "end"):
         if day := schedule.get(f"{side}Date"):
-            found[f"{side}_date"] = "{:04}-{:02}-{:02}".format(*(day.get(part, 0) for part in _DAY))
+            inputs[f"{side}_date"] = "{:04}-{:02}-{:02}".format(*(day.get(part, 0) for part in _DAY))
         if (time := schedule.get(f"{side}Time")) is not None:
-            found[f"{side}_time"] = clock(time)
-    return {name: value for name, value in found.items() if value}
+            inputs[f"{side}_time"] = clock(time)
+    return {name: value for name, value in inputs.items() if value}
 
 
 def changes(existing: JsonObject, edit: Edit) -> JsonObject:
@@ -114,8 +114,8 @@ def changes(existing: JsonObject, edit: Edit) -> JsonObject:
     edit.require_no_conflict(lambda name: in_words(edit, name))
     post, changed = document(edit.inputs), edit.changed()
     if "event" in post and "event" in existing:
-        kept = {"title": ("title",), "schedule": _SCHEDULE}
-        own = {part for part, names in kept.items() if "kind" in changed or not changed.keys().isdisjoint(names)}
+        together = {"title": ("title",), "schedule": _SCHEDULE}
+        own = {part for part, names in together.items() if "kind" in changed or not changed.keys().isdisjoint(names)}
         others = {part: value for part, value in existing["event"].items() if part not in own}
         post["event"] = others | {part: value for part, value in post["event"].items() if part in own}
     edited = [name for name, inputs in _INPUTS.items() if "kind" in changed or not changed.keys().isdisjoint(inputs)]
@@ -133,7 +133,7 @@ def problems(post: JsonObject) -> Problems:
     try:
         check_create(post)
     except ServiceError as error:
-        return of(error)
+        return from_error(error)
     return NONE
 
 

@@ -14,14 +14,14 @@ from profilesvc.domain.errors import ServiceError, invalid, invalid_many, proble
 from profilesvc.domain.posts import check_create
 from profilesvc.services.drafts import photos as stored_photos
 from profilesvc.services.drafts import several
-from profilesvc.services.drafts.several import Kept, Outcome
+from profilesvc.services.drafts.several import NewDraft, SiteResult
 from profilesvc.services.idempotency import unsettled
 from profilesvc.services.insight import overview
 from profilesvc.services.insight.overview import SiteView
 from profilesvc.tokens.signer import random_id
 
 _PATH = "/posts/new"
-_SHOWN = 20  # sites that are offered
+_MOST_OFFERED = 20  # sites that are offered
 _BUTTONS = frozenset({"csrf", "intent", "photo_file", "find"})
 
 
@@ -54,11 +54,11 @@ async def act(visit: Visit) -> Response:
         if intent != "draft" and form.get("publish_date", "").strip():
             due = drafts.due_of(form, document)
     except ServiceError as error:
-        return await _form_page(visit, form, problems.of(error))
+        return await _form_page(visit, form, problems.from_error(error))
     once = form_key({"once": form.get("once") or random_id(visit.services.entropy)}, document)
     if intent in ("draft", "schedule"):
-        kept = Kept(drafts.fields_of(form), document, due)
-        return await _done(visit, form, chosen, await several.draft(visit.services, visit.caller, chosen, kept, once))
+        draft = NewDraft(drafts.fields_of(form), document, due)
+        return await _done(visit, form, chosen, await several.draft(visit.services, visit.caller, chosen, draft, once))
     if intent != "send":
         return await _preview(visit, form, chosen, once.value, due)
     outcomes = await several.post(visit.services, visit.caller, chosen, document, once)
@@ -71,7 +71,7 @@ async def _done(
     visit: Visit,
     form: "MultiDict[str, str]",
     chosen: list[SiteView],
-    outcomes: list[Outcome],
+    outcomes: list[SiteResult],
     unsure: Collection[str] = (),
 ) -> Response:
     """Return what happened at each site; `unsure` names those where the post may exist."""
@@ -100,8 +100,8 @@ def _require_sites(chosen: list[SiteView]) -> None:
 
 
 def _require_complete(chosen: list[SiteView], document: dict[str, object]) -> None:
-    if found := problems_of(lambda: _require_sites(chosen), lambda: check_create(document)):
-        raise invalid_many(found)
+    if failures := problems_of(lambda: _require_sites(chosen), lambda: check_create(document)):
+        raise invalid_many(failures)
 
 
 def _fields(form: "MultiDict[str, str]") -> list[tuple[str, str]]:
@@ -109,7 +109,7 @@ def _fields(form: "MultiDict[str, str]") -> list[tuple[str, str]]:
     return [(name, text) for name, text in form.items(multi=True) if name not in _BUTTONS | {"site", "once"}]
 
 
-async def _form_page(visit: Visit, form: "MultiDict[str, str]", found: Problems = NONE) -> Response:
+async def _form_page(visit: Visit, form: "MultiDict[str, str]", failures: Problems = NONE) -> Response:
     sites = await overview.sites(visit.services, visit.caller)
     ids, wanted = set(form.getlist("site")), form.get("find", "").strip().casefold()
     offered = [site for site in sites if site.id not in ids and wanted in site.title.casefold()]
@@ -120,13 +120,13 @@ async def _form_page(visit: Visit, form: "MultiDict[str, str]", found: Problems 
         form=form,
         kind=post_form.kind_of(form),
         chosen=sorted((site for site in sites if site.id in ids), key=lambda site: site.title),
-        offered=sorted(offered, key=lambda site: site.title)[:_SHOWN],
+        offered=sorted(offered, key=lambda site: site.title)[:_MOST_OFFERED],
         matching=len(offered),
         most=several.MOST,
         once=form.get("once") or random_id(visit.services.entropy),
         preview=photo if stored_photos.is_ours(visit.services, photo) else "",
         usage=await overview.usage(visit.services, visit.caller),
-        problems=found,
+        problems=failures,
     )
 
 

@@ -5,7 +5,7 @@ from werkzeug.datastructures import MultiDict
 
 from profilesvc.api.html_forms import TEXTS
 from profilesvc.api.quart_fast import SharedBody
-from profilesvc.api.uploads import Upload
+from profilesvc.api.request import Upload
 from profilesvc.dashboard.visits import Visit, counted_by_address
 from profilesvc.domain.photos import LARGEST
 from profilesvc.services.drafts import photos
@@ -25,10 +25,10 @@ blueprint = Blueprint("photos", __name__)
 @blueprint.get("/photos/<name>")
 async def photo(name: str) -> Response:
     """Serve a photo."""
-    found = await photos.read(await counted_by_address(), name)
-    response = Response(b"", 200, _HEADERS, content_type=found.media_type)
-    response.response = SharedBody(found.content, found)
-    response.headers["Content-Length"] = str(len(found.content))
+    content = await photos.read(await counted_by_address(), name)
+    response = Response(b"", 200, _HEADERS, content_type=content.media_type)
+    response.response = SharedBody(content.content, content)
+    response.headers["Content-Length"] = str(len(content.content))
     return response
 
 

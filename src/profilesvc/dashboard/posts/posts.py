@@ -14,7 +14,7 @@ from profilesvc.dashboard import pages, problems
 from profilesvc.dashboard.edits import Edit
 from profilesvc.dashboard.posts import drafts, photos
 from profilesvc.dashboard.posts import form as post_form
-from profilesvc.dashboard.visits import Visit, of_path, view
+from profilesvc.dashboard.visits import Visit, path_value, view
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import post_changes, posts
 from profilesvc.services.context import AllowedLocation
@@ -70,7 +70,7 @@ async def create(visit: Visit, locationId: str) -> Response:
 @view(blueprint, f"{_SITE}/posts/<post:postId>/edit")
 async def edit(visit: Visit, locationId: str, postId: str) -> Response:
     location = await visit.location(locationId)
-    ident = of_path("postId", post_id, postId, location.name)
+    ident = path_value("postId", post_id, postId, location.name)
     existing = await post_changes.get(visit.services, location, ident)
     return await _edit_page(visit, location, ident, Edit(post_form.inputs_of(post_form.values(existing))))
 
@@ -78,7 +78,7 @@ async def edit(visit: Visit, locationId: str, postId: str) -> Response:
 @view(blueprint, f"{_SITE}/posts/<post:postId>/edit", "POST", TEXTS)
 async def change(visit: Visit, locationId: str, postId: str) -> Response:
     location, form = await visit.location(locationId), await request.form
-    ident = of_path("postId", post_id, postId, location.name)
+    ident = path_value("postId", post_id, postId, location.name)
     edit = Edit(post_form.inputs_of(form)).fill(form)
     try:
         post_form.require_kind(form)
@@ -108,14 +108,14 @@ async def _edit_page(
         kind=post_form.kind_of(edit.inputs),
         form=edit.inputs,
         edit=edit,
-        problems=problems.of(error),
+        problems=problems.from_error(error),
     )
 
 
 @view(blueprint, f"{_SITE}/posts/<post:postId>/delete", "POST")
 async def delete(visit: Visit, locationId: str, postId: str) -> Response:
     location, form = await visit.location(locationId), await request.form
-    ident = of_path("postId", post_id, postId, location.name)
+    ident = path_value("postId", post_id, postId, location.name)
     try:
         problems.require_confirmation("sure" in form)
         await post_changes.delete(visit.services, location, ident)
@@ -133,7 +133,7 @@ async def _page(
 ) -> Response:
     """Return the list and the form. After an `error`, `form` is what the user entered."""
     usage = await overview.usage(visit.services, visit.caller)
-    found, number = await stored_drafts.listing(visit.services, location, _SIZE)
+    drafts_page, number = await stored_drafts.listing(visit.services, location, _SIZE)
     may_exist = error is not None and "once" in form and await drafts.may_exist(visit, location, form)
     return pages.page(
         "posts.html",
@@ -142,12 +142,12 @@ async def _page(
         kind=post_form.kind_of(form),
         form=form,
         title=await visit.title(location),
-        problems=problems.of(error, prefix),
+        problems=problems.from_error(error, prefix),
         usage=usage,
         may_exist=may_exist,
         once=form["once"] if may_exist else random_id(visit.services.entropy),
-        drafts=found,
-        more_drafts=number - len(found),
+        drafts=drafts_page,
+        more_drafts=number - len(drafts_page),
         preview=form.get("photo", "") if stored_photos.is_ours(visit.services, form.get("photo", "")) else "",
         **await _listed(visit, location, form.get("page", ""), is_form=error is not None),
     )

@@ -46,7 +46,7 @@ def week_of(prefix: str, inputs: Mapping[str, str]) -> tuple[list[JsonObject], l
 
 def week_inputs(prefix: str, periods: list[JsonObject]) -> Inputs:
     """Return an input for each day, with the hours as a person writes them."""
-    return {f"{prefix}-{day}": hours.of_day(periods, day) for day in DAYS}
+    return {f"{prefix}-{day}": hours.day_hours(periods, day) for day in DAYS}
 
 
 def lines(text: str) -> list[str]:
@@ -136,7 +136,7 @@ FIELDS: dict[str, Part[Any]] = {
         Part("regularHours", lambda value: week_inputs("regularHours", (value or {}).get("periods") or []), _to_week),
         Part(
             "specialHours",
-            lambda value: {"specialHours": hours.of_dates((value or {}).get("specialHourPeriods") or [])},
+            lambda value: {"specialHours": hours.special_hours((value or {}).get("specialHourPeriods") or [])},
             _to_dates,
         ),
         Part("storefrontAddress", _address, _to_address),

@@ -58,28 +58,28 @@ class ProfileForm:
     def _inputs(self) -> Inputs:
         return {name: text for inputs in self.edit.inputs.values() for name, text in inputs.items()}
 
-    def fill(self, sent: Mapping[str, str]) -> None:
+    def fill(self, values: Mapping[str, str]) -> None:
         """Fill in the inputs that were sent. Unticked boxes are not sent; lists may have new items."""
         own: dict[str, Inputs] = {name: {} for name in self.parts}
-        listed = {name: text for name, text in sent.items() if name.startswith(PREFIXES) and part_of(name) in own}
-        fixed = {name: sent.get(name, text) for name, text in self.inputs.items() if not name.startswith(PREFIXES)}
+        listed = {name: text for name, text in values.items() if name.startswith(PREFIXES) and part_of(name) in own}
+        fixed = {name: values.get(name, text) for name, text in self.inputs.items() if not name.startswith(PREFIXES)}
         for name, text in {**fixed, **listed}.items():
             own[part_of(name)][name] = text
-        self.is_sure = bool(sent.get(CONFIRMED))
-        self.edit.fill({**sent, **self._with_new_items(sent, own)}, own)
+        self.is_sure = bool(values.get(CONFIRMED))
+        self.edit.fill({**values, **self._with_new_items(values, own)}, own)
         self.inputs = self._inputs()
 
-    def _with_new_items(self, sent: Mapping[str, str], own: dict[str, Inputs]) -> dict[str, str]:
+    def _with_new_items(self, values: Mapping[str, str], own: dict[str, Inputs]) -> dict[str, str]:
         """Add the items that somebody else has added meanwhile to the lists that the user has changed.
 
         Return the digests of the lists that differ from the page only by such items, because nothing in them conflicts.
         """
         digests: dict[str, str] = {}
         for name, current in self.edit.current.items():
-            new, shown = added(current, sent), self.edit.opened(sent, name)
-            if new and digest(own[name]) != shown:
+            new, opened = added(current, values), self.edit.opened(values, name)
+            if new and digest(own[name]) != opened:
                 own[name] |= new
-                if digest({one: text for one, text in current.items() if one not in new}) == shown:
+                if digest({one: text for one, text in current.items() if one not in new}) == opened:
                     digests[f"shown-{name}"] = digest(current)
         return digests
 
@@ -124,17 +124,17 @@ class ProfileForm:
 
 def _long_periods(document: JsonObject) -> list[tuple[str, str, str]]:
     """Return the input of each long period, its times, and how long it is. Values of a wrong type have none."""
-    found: list[tuple[str, str, str]] = []
+    lines: list[tuple[str, str, str]] = []
     for name in ("regularHours", "specialHours", "moreHours"):
         try:
-            found += [
+            lines += [
                 (where, f"{one.get('startDate')} {hours.range_of(one)}", length)
                 for where, one in _periods(name, document.get(name))
                 if (length := hours.long_hours(one))
             ]
         except (AttributeError, KeyError, TypeError):
             continue
-    return found
+    return lines
 
 
 def _periods(name: str, value: Any) -> list[tuple[str, JsonObject]]:

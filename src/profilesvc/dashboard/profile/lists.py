@@ -37,11 +37,11 @@ def _boxes(prefix: str, idents: list[str]) -> Inputs:
     return {name: "on" for ident in idents for name in (f"{prefix}{ident}", f"{prefix}{_SEEN}{ident}")}
 
 
-def added(inputs: Mapping[str, str], sent: Mapping[str, str]) -> Inputs:
+def added(inputs: Mapping[str, str], values: Mapping[str, str]) -> Inputs:
     """Return the inputs of the items that were not on the page that was sent."""
     seen = [name for name in inputs if name.startswith(tuple(f"{prefix}{_SEEN}" for prefix in PREFIXES))]
-    items = [name.replace(_SEEN, "", 1) for name in seen if name not in sent]
-    new = {*(name for name in seen if name not in sent), *items}
+    items = [name.replace(_SEEN, "", 1) for name in seen if name not in values]
+    new = {*(name for name in seen if name not in values), *items}
     return {
         name: text for name, text in inputs.items() if name in new or name.startswith(tuple(f"{one}-" for one in items))
     }
@@ -73,8 +73,8 @@ def _to_categories(inputs: Mapping[str, str], stored: JsonObject) -> JsonObject 
     names = categories_of(inputs, stored)
     primary = inputs["categories"] if inputs["categories"] in names else next(iter(names), None)
     first = next(iter(known_categories(stored.get("categories"))), None)
-    kept = [name for name in names if name != primary and (name == first or _is_kept(inputs, CATEGORY, name))]
-    others = [{"name": name} for name in kept]
+    remaining = [name for name in names if name != primary and (name == first or _is_kept(inputs, CATEGORY, name))]
+    others = [{"name": name} for name in remaining]
     return {"primaryCategory": {"name": primary}, "additionalCategories": others or None} if primary else None
 
 
@@ -84,34 +84,34 @@ def hours_types(inputs: Mapping[str, str]) -> list[str]:
 
 
 def _more_hours(value: list[JsonObject] | None) -> Inputs:
-    found: Inputs = {}
+    result: Inputs = {}
     for one in value or []:
-        found |= week_inputs(f"{HOURS}{one['hoursTypeId']}", one["periods"])
-    return found
+        result |= week_inputs(f"{HOURS}{one['hoursTypeId']}", one["periods"])
+    return result
 
 
 def _to_more_hours(inputs: Mapping[str, str], _: JsonObject) -> list[JsonObject] | None:
-    found: list[JsonObject] = []
+    result: list[JsonObject] = []
     problems: list[Problem] = []
     for kind in hours_types(inputs):
         periods, wrong = week_of(f"{HOURS}{kind}", inputs)
         problems += wrong
         if periods:
-            found.append({"hoursTypeId": kind, "periods": periods})
+            result.append({"hoursTypeId": kind, "periods": periods})
     if problems:
         raise invalid_many(problems)
-    return found or None
+    return result or None
 
 
 def items_of(stored: JsonObject) -> dict[str, JsonObject]:
     """Return the services of a profile by a short digest, which finds the same item again."""
-    found: dict[str, JsonObject] = {}
+    by_ident: dict[str, JsonObject] = {}
     count: Counter[str] = Counter()
     for item in stored.get("serviceItems") or []:
         ident = hashlib.sha256(json.dumps(item, sort_keys=True).encode()).hexdigest()[:12]
         count[ident] += 1
-        found[ident if count[ident] == 1 else f"{ident}x{count[ident]}"] = item
-    return found
+        by_ident[ident if count[ident] == 1 else f"{ident}x{count[ident]}"] = item
+    return by_ident
 
 
 def new_rows(inputs: Mapping[str, str], prefix: str) -> list[str]:
@@ -122,33 +122,33 @@ def new_rows(inputs: Mapping[str, str], prefix: str) -> list[str]:
 
 
 def _items(value: list[JsonObject] | None) -> Inputs:
-    found: Inputs = {}
+    result: Inputs = {}
     for ident, item in items_of({"serviceItems": value}).items():
         free, price = item.get("freeFormServiceItem"), item.get("price") or {}
         label = free["label"] if free else item["structuredServiceItem"]
-        found |= _boxes(SERVICE, [ident])
-        found |= {
+        result |= _boxes(SERVICE, [ident])
+        result |= {
             f"{SERVICE}{ident}-name": label["displayName"] if free else "",
             f"{SERVICE}{ident}-description": label.get("description") or "",
             f"{SERVICE}{ident}-price": values.amount(price) if price else "",
             f"{SERVICE}{ident}-currency": price.get("currencyCode") or "",
         }
-    return found
+    return result
 
 
 def _to_items(inputs: Mapping[str, str], stored: JsonObject) -> list[JsonObject] | None:
-    found: list[JsonObject] = []
+    result: list[JsonObject] = []
     problems: list[Problem] = []
     for ident, item in items_of(stored).items():
         if not inputs.get(f"{SERVICE}{_SEEN}{ident}"):
-            found.append(item)
+            result.append(item)
         elif inputs.get(f"{SERVICE}{ident}"):
-            found.append(_changed(inputs, ident, item, problems))
+            result.append(_changed(inputs, ident, item, problems))
     for row in new_rows(inputs, SERVICE)[:-1]:
-        found.append(_changed(inputs, row, _new_item(inputs, row, stored, problems), problems))
+        result.append(_changed(inputs, row, _new_item(inputs, row, stored, problems), problems))
     if problems:
         raise invalid_many(problems)
-    return found or None
+    return result or None
 
 
 def _new_item(inputs: Mapping[str, str], row: str, stored: JsonObject, problems: list[Problem]) -> JsonObject:
@@ -207,15 +207,15 @@ def _to_area(inputs: Mapping[str, str], stored: JsonObject) -> JsonObject | None
     """Return the areas; without a type, the business serves no area, and nothing of it stays."""
     if not inputs["serviceArea"]:
         return None
-    found = [one for one in places_of(stored) if _is_kept(inputs, AREA, one["placeId"])]
+    result = [one for one in places_of(stored) if _is_kept(inputs, AREA, one["placeId"])]
     problems: list[Problem] = []
     for row in new_rows(inputs, AREA)[:-1]:
         texts = {part: inputs.get(f"{AREA}{row}-{part}", "").strip() for part in ("name", "place")}
         problems += [("body", f"{AREA}{row}-{part}", "is required") for part, text in texts.items() if not text]
-        found.append({"placeName": texts["name"], "placeId": texts["place"]})
+        result.append({"placeName": texts["name"], "placeId": texts["place"]})
     if problems:
         raise invalid_many(problems)
-    return {"businessType": inputs["serviceArea"], "places": {"placeInfos": found} if found else None}
+    return {"businessType": inputs["serviceArea"], "places": {"placeInfos": result} if result else None}
 
 
 LISTS: dict[str, Part[Any]] = {

@@ -45,15 +45,15 @@ async def edit(visit: Visit, locationId: str) -> Response:
 @view(blueprint, _PATH, "POST", _FORM)
 async def save(visit: Visit, locationId: str) -> Response:
     """Send the fields that were changed on the page to the provider, or show more inputs."""
-    location, sent = await visit.location(locationId), await request.form
+    location, values = await visit.location(locationId), await request.form
     form = await _form(visit, location)
-    form.fill(sent)
+    form.fill(values)
     try:
-        if intent := sent.get("intent"):
-            return await _page(visit, location, form, found=await _more(visit, location, form, intent))
+        if intent := values.get("intent"):
+            return await _page(visit, location, form, matches=await _more(visit, location, form, intent))
         body = form.changed(day_of(visit.now))
         if body:
-            once = form_key(sent, ["dashboard", location.name, body])
+            once = form_key(values, ["dashboard", location.name, body])
             await sync.run(visit.services, visit.caller, location, body, once)
     except ServiceError as error:
         return await _page(visit, location, form, error)
@@ -62,18 +62,18 @@ async def save(visit: Visit, locationId: str) -> Response:
 
 async def _more(visit: Visit, location: AllowedLocation, form: ProfileForm, intent: str) -> dict[str, str]:
     """Do what a button within the form says. Return the categories that a search has found, by name."""
-    sent = await request.form
-    if intent == "hours" and (kind := sent.get("hours_kind", "").strip()):
+    values = await request.form
+    if intent == "hours" and (kind := values.get("hours_kind", "").strip()):
         offered = await _offered(visit, location, form.stored, categories_of(form.inputs, form.stored))
         if kind not in offered.hours:
             raise invalid("body", "moreHours", "is not offered for these categories")
         form.inputs.setdefault(f"{HOURS}{kind}-{DAYS[0]}", "")
     if intent != "category":
         return {}
-    found = await categories.search(visit.services, location, form.stored, sent.get("find", ""))
-    if not found:
+    matches = await categories.search(visit.services, location, form.stored, values.get("find", ""))
+    if not matches:
         raise invalid("body", "find", "no category of the provider starts with this")
-    return found
+    return matches
 
 
 async def _form(visit: Visit, location: AllowedLocation) -> ProfileForm:
@@ -88,9 +88,9 @@ async def _page(
     location: AllowedLocation,
     form: ProfileForm,
     error: ServiceError | None = None,
-    found: dict[str, str] | None = None,
+    matches: dict[str, str] | None = None,
 ) -> Response:
-    sent = await request.form
+    typed = await request.form
     row = await locations.load(visit.services, location)
     names = categories_of(form.inputs, form.stored)
     is_edited = location.plan.sync and row.sync_enabled
@@ -107,8 +107,8 @@ async def _page(
         days=DAYS,
         closing=_closing,
         categories={name: known.get(name) or values.category({"name": name}) for name in names},
-        found={name: label for name, label in (found or {}).items() if name not in names},
-        find=sent.get("find", ""),
+        matches={name: label for name, label in (matches or {}).items() if name not in names},
+        find=typed.get("find", ""),
         offered=offered,
         lists=profile_lists,
         once=random_id(visit.services.entropy),
@@ -124,38 +124,38 @@ def _closing(day: str, text: str) -> str:
 
 async def _offered(visit: Visit, location: AllowedLocation, stored: JsonObject, names: list[str]) -> Offered:
     """Return what the categories offer, read once a day; nothing while the provider is not available."""
-    kept: dict[tuple[str, ...], tuple[int, Offered]] = current_app.extensions.setdefault(_OFFERED, {})
+    cache: dict[tuple[str, ...], tuple[int, Offered]] = current_app.extensions.setdefault(_OFFERED, {})
     key = (categories.region_of(stored), *sorted(names))
-    if key in kept and visit.now - kept[key][0] < DAY:
-        return kept[key][1]
+    if key in cache and visit.now - cache[key][0] < DAY:
+        return cache[key][1]
     try:
-        found = await categories.offered(visit.services, location, stored, names)
+        offer = await categories.offered(visit.services, location, stored, names)
     except ServiceError:
         return Offered()
-    if len(kept) >= _MOST_OFFERED:
-        kept.clear()
-    kept[key] = visit.now, found
-    return found
+    if len(cache) >= _MOST_OFFERED:
+        cache.clear()
+    cache[key] = visit.now, offer
+    return offer
 
 
 def _named(provider: JsonObject, stored: JsonObject) -> dict[str, str]:
     """Return the categories of the profile with the names that people know."""
-    shown = profile_lists.known_categories(provider.get("categories"))
+    known = profile_lists.known_categories(provider.get("categories"))
     names = profile_lists.known_categories(stored.get("categories"))
-    return {name: values.category(shown.get(name, {"name": name})) for name in names}
+    return {name: values.category(known.get(name, {"name": name})) for name in names}
 
 
 def _problems(error: ServiceError | None, form: ProfileForm) -> Problems:
     """Return the problems with the inputs that they belong to, also those that the provider has found."""
     if error is None:
         return problems.NONE
-    found = [(one["field"], one["problem"]) for one in error.details.get("errors", ())]
+    entries = [(one["field"], one["problem"]) for one in error.details.get("errors", ())]
     for name in error.details.get("fields", ()):
         path = _SNAKE.sub(lambda match: match[1].upper(), name)
-        found.append((path, error.details.get("provider_message") or error.message))
-    if not found:
-        return problems.of(error)
-    return Problems([_problem(path, text, form) for path, text in found], error.kind.status)
+        entries.append((path, error.details.get("provider_message") or error.message))
+    if not entries:
+        return problems.from_error(error)
+    return Problems([_problem(path, text, form) for path, text in entries], error.kind.status)
 
 
 def _problem(path: str, text: str, form: ProfileForm) -> Problem:

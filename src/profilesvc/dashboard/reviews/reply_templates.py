@@ -50,5 +50,5 @@ async def _page(
         visit=visit,
         templates=await reply_templates.listing(visit.services, visit.caller),
         form=form,
-        problems=problems.of(error, prefix),
+        problems=problems.from_error(error, prefix),
     )

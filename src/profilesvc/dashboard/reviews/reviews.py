@@ -15,7 +15,7 @@ from profilesvc.contract.reviews import ReviewListQuery
 from profilesvc.dashboard import pages, problems
 from profilesvc.dashboard.edits import Edit
 from profilesvc.dashboard.posts import form as post_form
-from profilesvc.dashboard.visits import Visit, of_path, view
+from profilesvc.dashboard.visits import Visit, path_value, view
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services.context import AllowedLocation
 from profilesvc.services.reviews import reply_templates, reviews
@@ -37,12 +37,12 @@ async def show(visit: Visit, locationId: str) -> Response:
 @view(blueprint, f"{_SITE}/reviews/<review:reviewId>/reply", "POST", TEXTS)
 async def reply(visit: Visit, locationId: str, reviewId: str) -> Response:
     location, form = await visit.location(locationId), await request.form
-    ident = of_path("reviewId", review_id, reviewId, location.name)
+    ident = path_value("reviewId", review_id, reviewId, location.name)
     text = post_form.one_line_ends(form.get("comment", ""))
     edit = Edit({"comment": text}).fill(form)
     if form.get("intent") == "template":
-        found = await reply_templates.listing(visit.services, visit.caller)
-        chosen = next((one.text for one in found if one.id == form.get("template")), None)
+        templates = await reply_templates.listing(visit.services, visit.caller)
+        chosen = next((one.text for one in templates if one.id == form.get("template")), None)
         if chosen is None:
             gone = ServiceError(NOT_FOUND, "The template does not exist any more.")
             return await _page(visit, location, _Unsent(ident, text, gone, edit))
@@ -65,7 +65,7 @@ def _edit_of(review: JsonObject) -> Edit:
 @view(blueprint, f"{_SITE}/reviews/<review:reviewId>/withdraw", "POST")
 async def withdraw(visit: Visit, locationId: str, reviewId: str) -> Response:
     location, form = await visit.location(locationId), await request.form
-    ident = of_path("reviewId", review_id, reviewId, location.name)
+    ident = path_value("reviewId", review_id, reviewId, location.name)
     try:
         problems.require_confirmation("sure" in form)
         await reviews.delete_reply(visit.services, location, ident)
@@ -78,7 +78,7 @@ async def withdraw(visit: Visit, locationId: str, reviewId: str) -> Response:
 async def live(visit: Visit, locationId: str, reviewId: str) -> Response:
     """Return the state of the reply to a review, as long as the provider checks it."""
     location = await visit.location(locationId)
-    ident = of_path("reviewId", review_id, reviewId, location.name)
+    ident = path_value("reviewId", review_id, reviewId, location.name)
     review = json.loads((await reviews.get(visit.services, location, ident)).data)
     existing = review.get("reviewReply", {})
     return pages.page("_reply_state.html", visit=visit, location=location, id=ident, existing=existing)
@@ -122,7 +122,7 @@ async def _page(visit: Visit, location: AllowedLocation, failed: _Unsent | None 
         unanswered="unanswered" in request.args,
         query=_filter(),
         place=_filter("page"),
-        problems=problems.NONE if failed is None else problems.of(failed.error, f"{failed.review_id}-"),
+        problems=problems.NONE if failed is None else problems.from_error(failed.error, f"{failed.review_id}-"),
     )
 
 
@@ -130,17 +130,17 @@ async def _listed(visit: Visit, location: AllowedLocation) -> JsonObject:
     """Return the reviews of a page. With a filter, read pages of the provider until one page is full."""
     stars, unanswered = request.args.get("stars", ""), "unanswered" in request.args
     is_filtered = stars in STARS or unanswered
-    token, found, read = request.args.get("page", ""), list[JsonObject](), 0
+    token, wanted, read = request.args.get("page", ""), list[JsonObject](), 0
     for _ in range(_MOST_PAGES if is_filtered else 1):
         values = {"locationId": location.name, "pageSize": str(_SIZE), "pageToken": token}
         query = checked(ReviewListQuery, values, "query")
         listed: JsonObject = json.loads((await reviews.list_page(visit.services, location, query)).data)
         read += len(listed["reviews"])
-        found += [one for one in listed["reviews"] if _is_wanted(one, stars, unanswered)]
+        wanted += [one for one in listed["reviews"] if _is_wanted(one, stars, unanswered)]
         token = listed["nextPageToken"]
-        if not token or len(found) >= _SIZE:
+        if not token or len(wanted) >= _SIZE:
             break
-    return {**listed, "reviews": found, "read": read, "is_filtered": is_filtered}
+    return {**listed, "reviews": wanted, "read": read, "is_filtered": is_filtered}
 
 
 def _is_wanted(review: JsonObject, stars: str, unanswered: bool) -> bool:

@@ -12,7 +12,7 @@ from profilesvc.api.request import current_services
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN
 from profilesvc.dashboard import cookies, pages
 from profilesvc.dashboard.returning import local
-from profilesvc.dashboard.session.signing_in import Attempt, Provider
+from profilesvc.dashboard.session.signing_in import PendingSignIn, Provider
 from profilesvc.dashboard.visits import Visit, counted_by_address, view
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import SECOND
@@ -56,7 +56,7 @@ async def start() -> Response:
 @blueprint.get("/callback")
 async def callback() -> Response:
     services = current_services()
-    attempt = Attempt.opened(services, cookies.get(services, cookies.SIGN_IN) or "")
+    attempt = PendingSignIn.opened(services, cookies.get(services, cookies.SIGN_IN) or "")
     if attempt is None:
         raise ServiceError(
             AUTH_INVALID_TOKEN, "This sign-in was not started in this browser, or it has expired. Start again."

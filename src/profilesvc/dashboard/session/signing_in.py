@@ -31,7 +31,7 @@ log = logging.getLogger("profilesvc")
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class PendingSignIn:
     """A sign-in that is not finished. It is stored in a cookie, so that only this browser can finish it."""
 
     state: str
@@ -44,7 +44,7 @@ class Attempt:
         return _seal(services).seal(json.dumps([self.state, self.nonce, self.verifier, self.next_path, until]))
 
     @classmethod
-    def opened(cls, services: Services, value: str) -> "Attempt | None":
+    def opened(cls, services: Services, value: str) -> "PendingSignIn | None":
         """Return the sign-in in a cookie. None if the service did not make the cookie, or if it has expired."""
         content = _seal(services).unseal(value)
         if content is None:
@@ -69,8 +69,8 @@ class Provider:
         """The URL to which the provider redirects the browser. It must be registered there."""
         return f"{self.services.settings.base_url}{PATH}/callback"
 
-    async def begin(self, next_path: str, *, again: bool = False) -> tuple[str, Attempt]:
-        """Return the provider's URL for the browser, and the attempt to store until the browser is back.
+    async def begin(self, next_path: str, *, again: bool = False) -> tuple[str, PendingSignIn]:
+        """Return the provider's URL for the browser, and the pending to store until the browser is back.
 
         With `again` the provider asks for the password even if it still has a session.
 
@@ -84,30 +84,30 @@ class Provider:
 
         metadata = await self._configuration()
         secrets = {name: random_id(self.services.entropy) + random_id(self.services.entropy) for name in _SECRETS}
-        attempt = Attempt(**secrets, next_path=next_path)
+        pending = PendingSignIn(**secrets, next_path=next_path)
         url = prepare_grant_uri(
             metadata["authorization_endpoint"],
             self._client_id,
             "code",
             redirect_uri=self.redirect_uri,
             scope="openid email profile",
-            state=attempt.state,
-            nonce=attempt.nonce,
-            code_challenge=create_s256_code_challenge(attempt.verifier),
+            state=pending.state,
+            nonce=pending.nonce,
+            code_challenge=create_s256_code_challenge(pending.verifier),
             code_challenge_method="S256",
             ui_locales=language(),
             **({"prompt": "login"} if again else {}),
         )
-        return str(url), attempt
+        return str(url), pending
 
-    async def finish(self, attempt: Attempt, response: dict[str, str], user_agent: str) -> UserToken:
+    async def finish(self, pending: PendingSignIn, response: dict[str, str], user_agent: str) -> UserToken:
         """Return the user token of a sign-in that came back, in a browser with this User-Agent.
 
         Raises:
             ServiceError: SERVICE_UNAVAILABLE if the provider cannot be reached, and the errors of `exchange`.
         """
         issuer = self._issuer
-        if not hmac.compare_digest(response.get("state", "").encode(), attempt.state.encode()):
+        if not hmac.compare_digest(response.get("state", "").encode(), pending.state.encode()):
             raise ServiceError(AUTH_INVALID_TOKEN, "This sign-in was not started in this browser. Start again.")
         if response.get("iss", issuer) != issuer:  # RFC 9207: a response of another provider
             raise ServiceError(AUTH_INVALID_TOKEN, "The response is not from our identity provider.")
@@ -115,12 +115,12 @@ class Provider:
             raise ServiceError(AUTH_INVALID_TOKEN, "The identity provider did not sign you in.")
         metadata = await self._configuration()
         # In a separate task, so that an issuer in this process does not change the context of this request.
-        id_token = await asyncio.create_task(self._redeem(metadata, response["code"], attempt.verifier))
+        id_token = await asyncio.create_task(self._redeem(metadata, response["code"], pending.verifier))
         grant = TokenExchangeGrant(
             grant_type="urn:ietf:params:oauth:grant-type:token-exchange",
             subject_token=id_token,
             subject_token_type="urn:ietf:params:oauth:token-type:id_token",  # noqa: S106
-            nonce=attempt.nonce,
+            nonce=pending.nonce,
         )
         return await identity.exchange(self.services, grant, user_agent)
 

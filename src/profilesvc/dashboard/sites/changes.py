@@ -1,4 +1,4 @@
-"""What the provider has changed in a site's profile itself, for the page of the site."""
+"""Changes that the provider made in a site's profile itself, for the page of the site."""
 
 import json
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from profilesvc.contract.json import JsonObject
 from profilesvc.dashboard.visits import Visit
 from profilesvc.domain import profiles
-from profilesvc.domain.updates import Masks, settled_together
+from profilesvc.domain.masks import Masks, settled_together
 from profilesvc.services import comparison
 from profilesvc.services.context import AllowedLocation
 from profilesvc.services.feed import updates
@@ -24,7 +24,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What the provider has changed, and the fields whose edits it reviews."""
+    """The provider's changes, and the fields whose edits it reviews."""
 
     entries: list[Change]
     pending: list[str]
@@ -38,7 +38,7 @@ class Changes:
 NO_CHANGES = Changes([], [])
 
 
-async def found(visit: Visit, location: AllowedLocation, provider: JsonObject) -> Changes:
+async def find(visit: Visit, location: AllowedLocation, provider: JsonObject) -> Changes:
     """Return the provider's changes of a profile that was just read. They are read only if its metadata shows any.
 
     Raises:

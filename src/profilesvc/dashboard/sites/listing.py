@@ -69,7 +69,7 @@ _WIDTH = 120  # units of the bar of 30 days: six hours each
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """What the first page counts: of all sites, not only of those that are found."""
+    """The numbers of the first page. They are of all sites, not only of the matches."""
 
     sites: int
     attention: int
@@ -146,7 +146,7 @@ def state_of(site: SiteView) -> str:
     return next((name for name in STATES if name in states), "none")
 
 
-def found(sites: list[SiteView], listing: Listing) -> list[SiteView]:
+def search(sites: list[SiteView], listing: Listing) -> list[SiteView]:
     """Return the sites that a list finds, in its order."""
     matching = [site for site in sites if _is_found(site, listing)]
     order = _ORDERS.get(listing.get("sort"))
@@ -216,8 +216,8 @@ def tags(site: SiteView) -> list[str]:
     return [counted.get(name) or _TAGS[name] for name in site.problems]
 
 
-def _digest(*shown: object) -> str:
-    return hashlib.sha256(repr(shown).encode()).hexdigest()[:8]
+def _digest(*values: object) -> str:
+    return hashlib.sha256(repr(values).encode()).hexdigest()[:8]
 
 
 def row_digest(site: SiteView, form: str, now: int) -> str:
@@ -231,25 +231,25 @@ def row_digest(site: SiteView, form: str, now: int) -> str:
     return _digest(language(), form, row, site.title, site.problems, counts, keys, now // HOUR)
 
 
-async def shown(visit: Visit, listing: Listing, sites: list[SiteView], seen: str = "") -> JsonObject:
+async def page_values(visit: Visit, listing: Listing, sites: list[SiteView], seen: str = "") -> JsonObject:
     """Return what the templates need for a page of the list of these sites.
 
     `seen` has the digests of the rows that the reader has; these rows are not sent again.
     """
-    page, is_dense = page_of(found(sites, listing), listing), len(sites) > FEW
+    page, is_dense = page_of(search(sites, listing), listing), len(sites) > FEW
     numbers = Numbers.of(sites, visit.caller.plan)
     form = f"{is_dense} {listing.get('select')}"
     digests = {site.id: row_digest(site, form, visit.now) for site in page.rows}
-    now_seen = ".".join((_digest(numbers, page.found, page.page, list(digests)), *digests.values()))
+    now_seen = ".".join((_digest(numbers, page.total, page.page, list(digests)), *digests.values()))
     old = set(seen.split("."))
-    kept = {ident for ident, value in digests.items() if value in old}
-    fresh = [site for site in page.rows if site.id not in kept]
+    unchanged = {ident for ident, value in digests.items() if value in old}
+    fresh = [site for site in page.rows if site.id not in unchanged]
     histories = await overview.histories(visit.services, visit.caller, fresh)
     return {
         "listing": listing,
         "numbers": numbers,
-        "shown": page,
-        "kept": kept,
+        "page": page,
+        "kept": unchanged,
         "seen": now_seen,
         "is_same": now_seen == seen,
         "is_dense": is_dense,

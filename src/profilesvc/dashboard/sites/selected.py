@@ -1,4 +1,4 @@
-"""What is done to several sites: a preview, and a result for each."""
+"""Changes of several sites at once: a preview, and a result for each."""
 
 from quart import Blueprint, Response, request
 
@@ -59,10 +59,10 @@ async def run(visit: Visit) -> Response:
 
 
 def _act(name: str) -> Act:
-    found = next((act for act in ACTS if act == name), None)
-    if found is None:
+    act_of_name = next((act for act in ACTS if act == name), None)
+    if act_of_name is None:
         raise invalid("query", "act", f"must be one of {', '.join(ACTS)}")
-    return found
+    return act_of_name
 
 
 async def _preview(visit: Visit, act: Act, ids: list[str], error: ServiceError | None = None) -> Response:
@@ -76,7 +76,7 @@ async def _preview(visit: Visit, act: Act, ids: list[str], error: ServiceError |
     return pages.page(
         "selected.html",
         visit=visit,
-        problems=problems.of(error),
+        problems=problems.from_error(error),
         act=act,
         title=TITLES[act],
         button=BUTTONS[act],

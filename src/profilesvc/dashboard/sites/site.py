@@ -14,8 +14,8 @@ from profilesvc.dashboard.visits import Visit, form_key, view
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.heartbeats import HISTORY
 from profilesvc.domain.posts import can_have_posts
-from profilesvc.domain.readings import reading
 from profilesvc.domain.time import parse_iso
+from profilesvc.domain.verdicts import verdicts
 from profilesvc.services import comparison, events, heartbeats, locations, sync
 from profilesvc.services.context import AllowedLocation
 from profilesvc.services.insight import overview
@@ -49,13 +49,13 @@ async def log(visit: Visit, locationId: str) -> Response:
     before = request.args.get("before", type=int)
     if before is not None and not 0 < before <= _LARGEST:
         raise invalid("query", "before", "must be that of the link to older events")
-    found, older = await events.of_location(visit.services, location, before, _PAGE)
+    rows, older = await events.location_events(visit.services, location, before, _PAGE)
     return pages.page(
         "events.html",
         visit=visit,
         location=location,
         title=await visit.title(location),
-        events=found,
+        events=rows,
         older=older,
         is_first=before is None,
         names=await _names(visit),
@@ -109,16 +109,16 @@ async def show_page(
     try:
         await locations.get(visit.services, location)  # updates an old cached profile from the provider
         compared = await comparison.compare(visit.services, location)
-        changed = await changes.found(visit, location, compared.provider)
+        changed = await changes.find(visit, location, compared.provider)
     except ServiceError as unavailable:  # the rest of the page can be shown
         failure = unavailable
     row = await locations.load(visit.services, location)
-    newest, older = await events.of_location(visit.services, location, None, _NEWEST)
+    newest, older = await events.location_events(visit.services, location, None, _NEWEST)
     return pages.page(
         "site.html",
         can_have_posts=can_have_posts(json.loads(row.profile)),
         visit=visit,
-        problems=problems.of(error),
+        problems=problems.from_error(error),
         location=location,
         title=await visit.title(location),
         row=row,
@@ -126,7 +126,7 @@ async def show_page(
         events=newest,
         older=older,
         names=await _names(visit),
-        readings=reading(compared) if compared else [],
+        readings=verdicts(compared) if compared else [],
         edits={one.field: one.editStatus for one in compared.differences} if compared else {},
         changes=changed,
         failure=failure,

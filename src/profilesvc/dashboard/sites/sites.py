@@ -20,14 +20,14 @@ blueprint = Blueprint("sites", __name__)
 @view(blueprint, "")
 async def show(visit: Visit) -> Response:
     listing, sites = site_list.listing_of(request.args), await overview.sites(visit.services, visit.caller)
-    shown = await site_list.shown(visit, listing, sites)
+    values = await site_list.page_values(visit, listing, sites)
     days = [] if listing.is_filtered else await overview.connected_days(visit.services, visit.caller, sites)
     chart = charts.days(days, sum(bool(site.keys) for site in sites), visit.now)
     name, email = await overview.person(visit.services, visit.caller)
     rows = (await logins.list_all(visit.services, visit.caller)).connections
     ended = [login for login in rows if login.state == "reauth_required"]
     return pages.page(
-        "sites.html", visit=visit, is_part=False, chart=chart, email=email, name=name, ended=ended, **shown
+        "sites.html", visit=visit, is_part=False, chart=chart, email=email, name=name, ended=ended, **values
     )
 
 
@@ -35,10 +35,10 @@ async def show(visit: Visit) -> Response:
 async def live(visit: Visit) -> Response:
     """Return the current list without the rows that the page already shows, or nothing if nothing has changed."""
     sites = await overview.sites(visit.services, visit.caller)
-    shown = await site_list.shown(visit, site_list.listing_of(request.args), sites, request.args.get("seen", ""))
-    if shown["is_same"]:
+    values = await site_list.page_values(visit, site_list.listing_of(request.args), sites, request.args.get("seen", ""))
+    if values["is_same"]:
         return Response(status=204, headers={"Cache-Control": "no-store"})
-    return pages.page("_sites.html", visit=visit, is_part=True, **shown)
+    return pages.page("_sites.html", visit=visit, is_part=True, **values)
 
 
 @view(blueprint, "/sites.csv")
@@ -48,9 +48,9 @@ async def export(visit: Visit) -> Response:
 
     async def rows(visit: Visit) -> AsyncIterator[list[tuple[object, ...]]]:
         sites = await overview.sites(visit.services, visit.caller)
-        found = site_list.found(sites, listing)
-        histories = await overview.histories(visit.services, visit.caller, found)
-        yield [_row(site, histories.get(site.id, [])) for site in found]
+        matches = site_list.search(sites, listing)
+        histories = await overview.histories(visit.services, visit.caller, matches)
+        yield [_row(site, histories.get(site.id, [])) for site in matches]
 
     return await exports.table(visit, "sites", _HEADER, rows)
 

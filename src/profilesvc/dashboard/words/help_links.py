@@ -20,7 +20,7 @@ _SECTIONS = {
 FRAGMENTS = dict(_SECTIONS.values())
 
 
-def of(section: str, tab: str = "") -> str:
+def guide_url(section: str, tab: str = "") -> str:
     """Return the URL of the guide of a page: of its tab, else of its section, else the start of the guide."""
-    found = _SECTIONS.get((section, tab)) or _SECTIONS.get((section, ""))
-    return f"{GUIDE}#{found[1]}" if found else GUIDE
+    heading = _SECTIONS.get((section, tab)) or _SECTIONS.get((section, ""))
+    return f"{GUIDE}#{heading[1]}" if heading else GUIDE

@@ -43,7 +43,7 @@ _DATE = re.compile(
 _LINES = re.compile("\r\n|\r|\n")
 
 
-def of_day(periods: list[JsonObject], day: str) -> str:
+def day_hours(periods: list[JsonObject], day: str) -> str:
     """Return the hours of a day: `09:00-12:00, 13:00-18:00`; empty if it is closed."""
     own = sorted((one for one in periods if one["openDay"] == day), key=lambda one: minutes_of(one.get("openTime")))
     return ", ".join(range_of(one) for one in own)
@@ -67,7 +67,7 @@ def periods_of(day: str, text: str) -> list[JsonObject]:
     ]
 
 
-def of_dates(periods: list[JsonObject]) -> str:
+def special_hours(periods: list[JsonObject]) -> str:
     """Return a line for each period of special hours."""
     lines = []
     for one in periods:
@@ -94,13 +94,15 @@ def dates_of(text: str) -> list[JsonObject]:
         if match is None:
             raise ValueError(DATES)
         parts = match.groups()[:3] if match[1] else match.groups()[5:2:-1]
-        periods += _of_date(dict(zip(("year", "month", "day"), map(int, filter(None, parts)), strict=True)), match[7])
+        periods += _date_periods(
+            dict(zip(("year", "month", "day"), map(int, filter(None, parts)), strict=True)), match[7]
+        )
         if len(periods) > _MOST_DATES:
             raise ValueError(f"must have at most {_MOST_DATES} items")
     return periods
 
 
-def _of_date(date: JsonObject, text: str) -> Iterator[JsonObject]:
+def _date_periods(date: JsonObject, text: str) -> Iterator[JsonObject]:
     try:
         day = datetime.date(**date)
     except ValueError:

@@ -196,7 +196,7 @@ def input_of(path: str) -> tuple[str, str]:
     return name, gettext(label)
 
 
-def of_whole(error: ServiceError) -> list[str]:
+def general(error: ServiceError) -> list[str]:
     """Return the problems of an error that names no field."""
     if error.kind is IDEMPOTENCY_KEY_REUSED:
         return [_("This form was sent to this site before, with other contents. For another post, start a new form.")]

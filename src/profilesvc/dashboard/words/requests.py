@@ -27,7 +27,7 @@ _OPERATIONS = Words(
 
 
 class Explained(NamedTuple):
-    """What happened, and what to do."""
+    """The words for a failure: the event, and the advice."""
 
     what: str
     do: str
@@ -125,11 +125,11 @@ def explained(one: LoggedRequest) -> Explained:
     code, reason = one.code or "", one.reason or ""
     if reason in words.DEACTIVATED:
         return Explained(_(_DEACTIVATED), words.DEACTIVATED[reason])
-    found = _EXPLAINED.get((code, reason)) or _EXPLAINED.get(code, _UNKNOWN)
-    what = _(found.what)
+    entry = _EXPLAINED.get((code, reason)) or _EXPLAINED.get(code, _UNKNOWN)
+    what = _(entry.what)
     if one.field:
         what += " " + _("The field: %(name)s.", name=field_name(one.field))
-    return Explained(what, _(found.do))
+    return Explained(what, _(entry.do))
 
 
 def guide(one: LoggedRequest) -> str:

@@ -102,19 +102,19 @@ def columns(path: str, ours: object, theirs: object, *others: object) -> list[li
 
     If their short forms are the same, use the plain forms. If those are cut off before the difference, add a line.
     """
-    shown = [lines(value, path) for value in (ours, theirs, *others)]
-    if ours != theirs and shown[0] == shown[1]:
-        shown = [list(_bounded(_any(value))) or [gettext(NOTHING)] for value in (ours, theirs, *others)]
-        if shown[0] == shown[1]:
-            shown[1] = [*shown[1], _("(differs in a part that is not shown)")]
-    return shown
+    texts = [lines(value, path) for value in (ours, theirs, *others)]
+    if ours != theirs and texts[0] == texts[1]:
+        texts = [list(_bounded(_any(value))) or [gettext(NOTHING)] for value in (ours, theirs, *others)]
+        if texts[0] == texts[1]:
+            texts[1] = [*texts[1], _("(differs in a part that is not shown)")]
+    return texts
 
 
 def _bounded(texts: Iterable[str]) -> Iterator[str]:
-    shown = [_short(line) for line in texts]
-    yield from shown[:_LINES] if len(shown) > _LINES else shown
-    if len(shown) > _LINES:
-        yield _("… and %(number)s more", number=len(shown) - _LINES)
+    lines = [_short(line) for line in texts]
+    yield from lines[:_LINES] if len(lines) > _LINES else lines
+    if len(lines) > _LINES:
+        yield _("… and %(number)s more", number=len(lines) - _LINES)
 
 
 def _short(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The lab's access to a deployed service, which guards it and undoes the changes of the notebooks."""
+"""The lab's access to a deployed service, which protects it and undoes the changes of the notebooks."""
 
 import os
 from pathlib import Path
@@ -8,9 +8,9 @@ import httpx
 from profilesvc.client.auth import BearerAuth
 from profilesvc.client.sending import secure_url
 from profilesvc.contract.json import JsonObject
-from profilesvc.lab.deployed.guard import Guard, Guarded
 from profilesvc.lab.deployed.journal import FOLDER, Journal, name_of
 from profilesvc.lab.deployed.preflight import PreflightError, read_baseline
+from profilesvc.lab.deployed.safeguard import Safeguard, SafeTransport
 from profilesvc.lab.deployed.undo import Undo
 from profilesvc.lab.deployed.waiting import Waiting
 from profilesvc.settings import LabSettings, load
@@ -61,7 +61,7 @@ class Attached:
             self._client.close()
             raise
         self._baseline: JsonObject = self._journal.entries()[0]["baseline"]
-        self._guard = Guard(self._journal, settings.write, self._client.get)
+        self._safeguard = Safeguard(self._journal, settings.write, self._client.get)
 
     def _own_journal(self) -> Journal:
         """Create a journal of this process, for a notebook that a person runs."""
@@ -86,7 +86,7 @@ class Attached:
         """Return connections that wait for rate limits and reject requests that cannot be undone."""
         waiting = Waiting(inner)
         self._waiting.append(waiting)
-        return Guarded(waiting, self._guard)
+        return SafeTransport(waiting, self._safeguard)
 
     def close(self) -> list[str]:
         """Undo the changes. Return a sentence for each that is left, with the command that removes it."""

@@ -13,7 +13,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellControlSignal, CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 
-from profilesvc.lab.notebooks import append_code, kernel_for, read
+from profilesvc.lab.kernels import append_code, kernel_for, read
 
 _CELL_SECONDS = 900  # including the time for rate limits
 _RECORD = """

@@ -6,7 +6,7 @@ import httpx
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.problems import counted
-from profilesvc.lab.deployed.guard import API
+from profilesvc.lab.deployed.safeguard import API
 from profilesvc.lab.views.record import body_of
 
 MOST_LIVE_KEYS = 12  # of the 20 that a location may have, because a notebook creates up to 8

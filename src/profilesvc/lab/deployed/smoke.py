@@ -1,7 +1,7 @@
 """`make smoke`: try the notebooks on a deployed service and undo their changes.
 
-Kernels only record their changes (guard.py). This process undoes them after each notebook, and at its start those of an
-earlier run that was killed.
+Kernels only record their changes (safeguard.py). This process undoes them after each notebook, and at its start those
+of an earlier run that was killed.
 """
 
 import logging
@@ -18,7 +18,7 @@ from profilesvc.lab.deployed.journal import Journal
 from profilesvc.lab.deployed.pages import Page, run_page
 from profilesvc.lab.deployed.preflight import PreflightError, read_baseline
 from profilesvc.lab.deployed.undo import Undo
-from profilesvc.lab.notebooks import FOLDER as NOTEBOOKS
+from profilesvc.lab.kernels import FOLDER as NOTEBOOKS
 from profilesvc.settings import PREFIX, LabSettings, SettingsError, load
 
 _NEEDED = {"target": "BASE_URL", "user_token": "USER_TOKEN", "location": "LOCATION"}

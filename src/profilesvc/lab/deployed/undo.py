@@ -8,8 +8,8 @@ import httpx
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain import profiles
-from profilesvc.lab.deployed.guard import API
 from profilesvc.lab.deployed.journal import Journal
+from profilesvc.lab.deployed.safeguard import API
 from profilesvc.lab.deployed.waiting import Waiting
 from profilesvc.lab.views.record import code_of, data_of
 from profilesvc.lab.views.snippets import quoted

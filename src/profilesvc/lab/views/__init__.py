@@ -1,1 +1,1 @@
-"""What a notebook shows: cards, charts, timelines, comparisons."""
+"""The views of notebooks: cards, charts, timelines, comparisons."""

@@ -4,7 +4,7 @@ from collections import Counter
 from difflib import SequenceMatcher
 from html import escape
 
-from profilesvc.client import FieldReading, reading
+from profilesvc.client import FieldVerdict, verdicts
 from profilesvc.contract.sync import SyncComparison
 from profilesvc.lab.views.view import AMBER, GREEN, GREY, View, badge, box, columns, in_line, small, table
 
@@ -43,9 +43,9 @@ def _value(value: object) -> str:
 
 def comparison(thing: object) -> View:
     """Show a comparison, given as a model or as the `data` of the response. Fields in sync are only counted."""
-    readings = reading(SyncComparison.model_validate(getattr(thing, "model_dump", lambda: thing)()))
-    apart = [field for field in readings if field.verdict != "in_step"]
-    counted: Counter[str] = Counter(field.verdict for field in readings)
+    leaves = verdicts(SyncComparison.model_validate(getattr(thing, "model_dump", lambda: thing)()))
+    apart = [field for field in leaves if field.verdict != "in_step"]
+    counted: Counter[str] = Counter(field.verdict for field in leaves)
     total = ", ".join(f"{counted[name]} {text[2:]}" for name, (_, text) in VERDICTS.items() if counted[name])
     rows = [_HEAD, *(_texts(field) for field in apart)]
     html = table(_HEAD[:-1], [_cells(field) for field in apart]) if apart else ""
@@ -53,12 +53,12 @@ def comparison(thing: object) -> View:
     return View(f"{columns(rows)}\n{total}" if apart else total, box(colour, html, small(escape(total))))
 
 
-def _texts(row: FieldReading) -> tuple[str, ...]:
+def _texts(row: FieldVerdict) -> tuple[str, ...]:
     values = (_value(value) for value in (row.source, row.provider, row.last_sync))
     return (row.field, *values, VERDICTS[row.verdict][1])
 
 
-def _cells(row: FieldReading) -> tuple[str, ...]:
+def _cells(row: FieldVerdict) -> tuple[str, ...]:
     texts = [_value(value) for value in (row.source, row.provider, row.last_sync)]
     parts = [*marked(*texts[:2]), escape(texts[2])]
     values = (

@@ -24,16 +24,16 @@ def view(thing: object) -> View:
         return error_card(thing)
     value = plain(thing)
     if isinstance(value, Mapping):
-        return _of_mapping(value)
+        return _mapping_view(value)
     if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
-        return _of_rows(value)
+        return _rows_view(value)
     if isinstance(value, str):
         return View(hide_in(value))
     text = pretty([plain(part) for part in value] if isinstance(value, list | tuple) else value)
     return View(text, box(GREY, folded("value", text)))
 
 
-def _of_mapping(value: Mapping[str, Any]) -> View:
+def _mapping_view(value: Mapping[str, Any]) -> View:
     if "client_id" in value and "name" in value:
         return key_card(value)
     if {"source", "provider", "lastSync"} <= value.keys():
@@ -44,7 +44,7 @@ def _of_mapping(value: Mapping[str, Any]) -> View:
     return View(text, box(GREY, folded("value", text)))
 
 
-def _of_rows(rows: Sequence[JsonObject]) -> View:
+def _rows_view(rows: Sequence[JsonObject]) -> View:
     """Show dicts with the same keys as a table. The keys are its head."""
     head = tuple(rows[0])
     cells = [tuple("" if row.get(name) is None else in_line(row[name]) for name in head) for row in rows]

@@ -5,14 +5,12 @@ time of the calls of the round before it has passed. However many notifications 
 """
 
 from profilesvc.domain.time import MINUTE
-from profilesvc.operations.feed.attempts import attempt, read, within
+from profilesvc.operations.feed.reads import read, run_read, within
 from profilesvc.services.context import Services
-from profilesvc.services.rounds import run_alone
 from profilesvc.storage import feed, users
 from profilesvc.storage.feed import Changed
 from profilesvc.storage.notify import watches
 
-PAUSES = (5.0, 5.0)  # seconds before the first round, and between rounds
 _PER_MINUTE = 12  # rounds
 _RETRY = MINUTE  # after a failure of the provider
 _LONGEST = 10 * MINUTE  # for which a round is paid for; a later mark is from before the clock was set back
@@ -20,17 +18,13 @@ _MARK = "feed"
 
 
 async def run_once(services: Services) -> None:
-    """Read what is due, unless a process does, or the calls of the last round are not paid for.
+    """Read what is due, unless the calls of the last round are not paid for.
 
     Raises:
         ServiceError: SERVICE_UNAVAILABLE; the next round reads the rest.
     """
     if not services.settings.notifications.enabled:
         return
-    await run_alone(services, "feed", _round)
-
-
-async def _round(services: Services) -> None:
     limit, started = services.settings.notifications.reads_per_minute, services.clock.now()
     most = limit // _PER_MINUTE
     found = await _due(services, started, most)
@@ -57,7 +51,7 @@ async def _due(services: Services, now: int, limit: int) -> list[Changed]:
 async def _read(services: Services, changed: Changed) -> tuple[int, bool]:
     """Read what has changed; return how many calls that took, and whether the provider failed."""
     place = f"{changed.what} of {changed.location_name}"
-    calls, failed = await attempt("feed", place, _calls(services, changed))
+    calls, failed = await run_read("feed", place, _calls(services, changed))
     services.storage.renew()
     async with services.storage.write() as session:
         if failed:

@@ -11,7 +11,7 @@ from profilesvc.storage import feed
 
 
 class AccountFeed(NamedTuple):
-    """What the provider publishes of an account. `works` is whether it is what this service needs."""
+    """The notifications that the provider publishes of an account. `works` is whether it is what this service needs."""
 
     account: str
     owner_id: int
@@ -23,21 +23,25 @@ class AccountFeed(NamedTuple):
 
 async def enable(services: Services) -> list[AccountFeed]:
     """Set the topic for all accounts; one that fails does not keep the others from it."""
-    return await _of_all(services, change=True)
+    return await _all_feeds(services, change=True)
 
 
 async def status(services: Services) -> list[AccountFeed]:
     """Return what is set at the provider."""
-    return await _of_all(services, change=False)
+    return await _all_feeds(services, change=False)
 
 
-async def _of_all(services: Services, *, change: bool) -> list[AccountFeed]:
+async def _all_feeds(services: Services, *, change: bool) -> list[AccountFeed]:
     async with services.storage.read() as session:
         places = await feed.accounts(session)
-    return [await _of(services, owner_id, number, account, change=change) for owner_id, number, account in places]
+    return [
+        await _account_feed(services, owner_id, number, account, change=change) for owner_id, number, account in places
+    ]
 
 
-async def _of(services: Services, owner_id: int, number: int | None, account: str, *, change: bool) -> AccountFeed:
+async def _account_feed(
+    services: Services, owner_id: int, number: int | None, account: str, *, change: bool
+) -> AccountFeed:
     try:
         remote = await provider_by(services, owner_id, number)
         setting = await (turn_on(services, remote, account) if change else remote.notification_setting(account))

@@ -7,14 +7,12 @@ All processes together read once a minute, the locations that were not read for 
 import heapq
 
 from profilesvc.domain.time import MINUTE, SECOND
-from profilesvc.operations.feed import attempts, checks
+from profilesvc.operations.feed import reads, refresh
 from profilesvc.services.context import Services
-from profilesvc.services.rounds import run_alone
 from profilesvc.storage.notify import watches
 from profilesvc.storage.reviews import readings
 from profilesvc.storage.reviews.readings import Due
 
-PAUSES = (60.0, 60.0)  # seconds before the first round, and between rounds
 RETRY = 5 * MINUTE  # after a failure of the provider
 _BETWEEN_ROUNDS = MINUTE - 5 * SECOND  # of all processes
 _OWNERS = 500  # of one statement
@@ -27,9 +25,26 @@ async def run_once(services: Services) -> None:
     Raises:
         ServiceError: SERVICE_UNAVAILABLE; the next round reads the rest.
     """
-    if not services.settings.provider.readings_per_minute:
+    provider = services.settings.provider
+    budget = provider.readings_per_minute
+    if not budget or not await _may_start(services):
         return
-    await run_alone(services, "readings", _round)
+    before = services.clock.now() - provider.reading_interval_minutes * MINUTE
+    due = await _due(services, before, budget)
+    left = budget - await refresh.run(services, max(budget // 3, budget - len(due)))
+
+    async def read(found: Due, _left: int) -> tuple[int, bool]:
+        at = services.clock.now()
+        place = f"{found.what} of {found.location_name}"
+        work = reads.read(services, found.owner_id, found.plan, found.location_name, found.what)
+        calls, has_failed = await reads.run_read("readings", place, work)
+        services.storage.renew()
+        async with services.storage.write() as session:
+            done = before + RETRY if has_failed else at
+            await readings.note_read(session, found.owner_id, found.location_name, found.what, done)
+        return calls, has_failed
+
+    await reads.within(services, left, due, read)
 
 
 async def _may_start(services: Services) -> bool:
@@ -40,29 +55,6 @@ async def _may_start(services: Services) -> bool:
             return False
         await watches.mark(session, **{_MARK: now})
     return True
-
-
-async def _round(services: Services) -> None:
-    if not await _may_start(services):
-        return
-    provider = services.settings.provider
-    budget = provider.readings_per_minute
-    before = services.clock.now() - provider.reading_interval_minutes * MINUTE
-    due = await _due(services, before, budget)
-    left = budget - await checks.run(services, max(budget // 3, budget - len(due)))
-
-    async def read(found: Due, _left: int) -> tuple[int, bool]:
-        at = services.clock.now()
-        place = f"{found.what} of {found.location_name}"
-        work = attempts.read(services, found.owner_id, found.plan, found.location_name, found.what)
-        calls, has_failed = await attempts.attempt("readings", place, work)
-        services.storage.renew()
-        async with services.storage.write() as session:
-            done = before + RETRY if has_failed else at
-            await readings.attempted(session, found.owner_id, found.location_name, found.what, done)
-        return calls, has_failed
-
-    await attempts.within(services, left, due, read)
 
 
 async def _due(services: Services, before: int, limit: int) -> list[Due]:

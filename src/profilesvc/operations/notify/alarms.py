@@ -1,4 +1,4 @@
-"""Whether a sweep may alarm owners: a fault of our own alarms none of them (docs/events.md)."""
+"""The rule for alarms of a sweep: a fault of our own alarms no owner (docs/events.md)."""
 
 import logging
 
@@ -27,7 +27,7 @@ class Alarms:
 
     @property
     def is_first_sweep(self) -> bool:
-        """Whether no sweep of this database has ended."""
+        """Return whether no sweep of this database has ended."""
         return "ended" not in self._stored
 
     @property

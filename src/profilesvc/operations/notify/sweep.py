@@ -16,31 +16,21 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import FrozenClock, ShiftedClock
 from profilesvc.operations.notify.alarms import OUTAGE, TOGETHER, Alarms
 from profilesvc.services.context import Services
+from profilesvc.services.jobs import run_alone
 from profilesvc.services.notify import watching
-from profilesvc.services.rounds import run_alone
 from profilesvc.storage.notify import watches
 from profilesvc.storage.notify.watches import FIRST, LAST, Page, Stale
 
 log = logging.getLogger("profilesvc")
-PAUSES = (60.0, 60.0)  # seconds before the first sweep, and between sweeps
 PAGE = 2_000  # keys of one statement, which takes far less than 100 ms
 _TRANSACTION = 100  # keys of one owner
-
-
-async def run_once(services: Services) -> None:
-    """Sweep, unless another process does.
-
-    Raises:
-        ServiceError: SERVICE_UNAVAILABLE; the next sweep does what is left.
-    """
-    await run_alone(services, "sweep", _sweep)
 
 
 async def catch_up(services: Services) -> None:
     """Sweep after the clock was moved in development, as if the service had swept all the time."""
     async with services.storage.write() as session:
         await watches.mark(session, ended=services.clock.now())
-    await run_once(services)
+    await run_alone(services, "sweep", run_once)
 
 
 async def pass_time(services: Services, clock: FrozenClock | ShiftedClock, duration: timedelta) -> None:
@@ -65,7 +55,12 @@ async def held_since(services: Services) -> int | None:
     return marks.get("held") or None
 
 
-async def _sweep(services: Services) -> None:
+async def run_once(services: Services) -> None:
+    """Sweep.
+
+    Raises:
+        ServiceError: SERVICE_UNAVAILABLE; the next sweep does what is left.
+    """
     async with services.storage.read() as session:
         alarms = Alarms(services.clock, await watches.marks(session))
     now = alarms.step()

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import iso_or_none
+from profilesvc.operations.notify import sweep
 from profilesvc.services.context import Services
 from profilesvc.services.notify.channels import switched
 from profilesvc.services.notify.webhooks import WEBHOOKS
@@ -34,7 +35,7 @@ def _shown(channel: Channel) -> ShownWebhook:
 async def listing(services: Services) -> list[ShownWebhook]:
     """Return the webhooks of all owners, oldest first."""
     async with services.storage.read() as session:
-        return [_shown(row) for row in await channels.of_all_owners(session, WEBHOOKS.kinds)]
+        return [_shown(row) for row in await channels.all_channels(session, WEBHOOKS.kinds)]
 
 
 async def switch(services: Services, owner_id: int, number: int, *, enabled: bool) -> ShownWebhook:
@@ -60,3 +61,9 @@ async def backlog(services: Services) -> dict[str, int]:
     async with services.storage.read() as session:
         queued, oldest = await deliveries.backlog(session, now)
     return {"queued": queued, "oldest_seconds": 0 if oldest is None else (now - oldest) // 1000}
+
+
+async def figures(services: Services) -> dict[str, dict[str, int]]:
+    """Return the backlog, and whether alarms are held, for the metrics."""
+    held = await sweep.held_since(services) is not None
+    return {"delivery_backlog": await backlog(services), "alarms": {"held": int(held)}}

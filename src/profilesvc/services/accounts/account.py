@@ -2,8 +2,7 @@
 
 from typing import NamedTuple
 
-from profilesvc.contract.audit import AuditEntry
-from profilesvc.domain.audit import Wanted
+from profilesvc.contract.audit import AuditEntry, Wanted
 from profilesvc.services import audit
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.insight import overview
@@ -13,7 +12,7 @@ _SIGN_INS = 10
 
 
 class Account(NamedTuple):
-    """Who the user is, and when and from which networks the user signed in last, newest first."""
+    """The user, and the last sign-ins with their networks, newest first."""
 
     name: str
     email: str
@@ -22,8 +21,8 @@ class Account(NamedTuple):
 
 async def read(services: Services, caller: Caller) -> Account:
     name, email = await overview.person(services, caller)
-    found, _ = await audit.search(services, caller.owner_id, Wanted(events=["user.login"]), None, _SIGN_INS)
-    return Account(name, email, found)
+    sign_ins, _ = await audit.search(services, caller.owner_id, Wanted(events=["user.login"]), None, _SIGN_INS)
+    return Account(name, email, sign_ins)
 
 
 async def sign_out_everywhere(services: Services, caller: Caller) -> None:

@@ -1,4 +1,4 @@
-"""The deletion of an account: ended at once, deleted in pieces, finished by housekeeping.
+"""The deletion of an account: ended at once, deleted in pieces, finished by a job.
 
 The request commits the end of all sign-ins, tokens, keys and messages. What follows can be interrupted at any moment:
 each pass deletes what it finds, and the account is finished when a pass finds nothing, minutes after the request, so
@@ -14,11 +14,12 @@ from profilesvc.domain.keys import secret_digest
 from profilesvc.domain.time import DAY, MINUTE, iso
 from profilesvc.services import audit, sessions
 from profilesvc.services.context import Caller, Services
+from profilesvc.services.jobs import run_alone
 from profilesvc.services.logins import consent as provider_consent
 from profilesvc.services.logins import logins
-from profilesvc.services.rounds import run_alone
 from profilesvc.services.users import find_user
-from profilesvc.storage import provider_logins, users
+from profilesvc.storage import logins as stored_logins
+from profilesvc.storage import users
 from profilesvc.storage.accounts import deletions
 from profilesvc.storage.accounts.deletions import Deletion
 
@@ -26,12 +27,12 @@ log = logging.getLogger("profilesvc")
 FRESH = 10 * MINUTE  # since the sign-in, for a deletion by the owner
 SETTLED = provider_consent.STATE_MS + 5 * MINUTE  # longer than a consent that had started, and than any request
 _NOTICE = DAY  # how long the last message may wait for the mail server
-_KEPT = audit.KEPT + 31 * DAY  # the audit trail is deleted by the month
+_RETENTION = audit.RETENTION + 31 * DAY  # the audit trail is deleted by the month
 _MOST = 1_000  # accounts of a round
 
 
 class Plan(NamedTuple):
-    """What a deletion would delete: rows by table. `is_fresh` means that the owner has just signed in."""
+    """The rows that a deletion would delete, by table. `is_fresh` means that the owner has just signed in."""
 
     email: str
     rows: dict[str, int]
@@ -42,7 +43,7 @@ async def plan(services: Services, caller: Caller, token: str) -> Plan:
     """Return what the deletion of the caller's account would delete; `token` is that of the caller's session."""
     email, is_fresh = await _signed_in(services, caller, token)
     async with services.storage.read() as session:
-        rows = await deletions.counts(session, caller.owner_id)
+        rows = await deletions.rows_by_table(session, caller.owner_id)
     return Plan(email, rows, is_fresh)
 
 
@@ -99,18 +100,18 @@ async def delete_user(services: Services, email: str, *, dry_run: bool = False) 
         ServiceError: NOT_FOUND.
     """
     async with services.storage.read() as session:
-        past = await deletions.of_address(session, secret_digest(email.strip().lower(), services.pepper))
+        past = await deletions.last_deletion(session, secret_digest(email.strip().lower(), services.pepper))
         try:
             user = await find_user(session, email)
         except ServiceError:
             if past is None:
                 raise
             raise ServiceError(NOT_FOUND, f"The account of {email} was deleted on {iso(past.requested_at)}.") from None
-        rows = await deletions.counts(session, user.id)
+        rows = await deletions.rows_by_table(session, user.id)
     if dry_run:
         return Deleted(user.email, rows, None)
     await request(services, user.id)
-    await run_once(services)
+    await run_alone(services, "deletions", run_once)
     async with services.storage.read() as session:
         done = await deletions.find(session, user.id)
     assert done is not None, "it was requested"
@@ -118,14 +119,10 @@ async def delete_user(services: Services, email: str, *, dry_run: bool = False) 
 
 
 async def run_once(services: Services) -> None:
-    """Continue all deletions, and forget those whose audit trail is old; one process does it at a time."""
-    await run_alone(services, "deletions", _round)
-
-
-async def _round(services: Services) -> None:
+    """Continue all deletions, and forget those whose audit trail is old."""
     async with services.storage.read() as session:
         unfinished = await deletions.unfinished(session, _MOST)
-        old = await deletions.finished(session, services.clock.now() - _KEPT, _MOST)
+        old = await deletions.finished(session, services.clock.now() - _RETENTION, _MOST)
     for deletion in unfinished:
         await _pass(services, deletion)
     for deletion in old:
@@ -153,7 +150,7 @@ async def _pass(services: Services, deletion: Deletion) -> None:
 async def _disconnect(services: Services, owner_id: int) -> None:
     """Disconnect the logins at the provider. Another round withdraws their consents."""
     async with services.storage.read() as session:
-        rows = await provider_logins.listing(session, owner_id)
+        rows = await stored_logins.listing(session, owner_id)
     for row in rows:
         services.storage.renew()
         async with services.storage.write() as session:
@@ -181,7 +178,7 @@ async def _finish(services: Services, deletion: Deletion) -> None:
     if not await services.storage.empty_log():  # Litestream always reads it, so the deletion must not wait
         log.warning("account %d: a reader needs the log of the database, which later writes overwrite", owner_id)
     async with services.storage.write() as session:
-        if any((await deletions.counts(session, owner_id)).values()):
+        if any((await deletions.rows_by_table(session, owner_id)).values()):
             return
         await deletions.finish(session, owner_id, now)
         await audit.record(services, session, "user.deleted", owner_id)

@@ -8,19 +8,19 @@ from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from profilesvc.contract.errors import RATE_LIMITED, SERVICE_UNAVAILABLE
 from profilesvc.domain.errors import ServiceError
-
-if TYPE_CHECKING:
-    from profilesvc.services.context import Services
+from profilesvc.services.audit import PendingEvents
+from profilesvc.services.context import Services
+from profilesvc.services.insight.request_log import RequestLog
 
 MOST = 3  # of all users, in a process
 _PIECES = 2  # that may wait for a slow reader
 _CHECK_SECONDS = 0.05
 PATIENCE_SECONDS = 60.0  # for which a reader may keep a thread waiting that another user needs
-Make = Callable[["Services"], AsyncGenerator[bytes]]
+Make = Callable[[Services], AsyncGenerator[bytes]]
 
 
 @dataclass(eq=False)
@@ -80,7 +80,7 @@ class Pieces:
         await self._pieces.aclose()
 
 
-async def begin(services: "Services", owner_id: int, make: Make) -> Pieces:
+async def begin(services: Services, owner_id: int, make: Make) -> Pieces:
     """Return a file of a user. `make` is called on a thread, with services that read from their own connections.
 
     Raises:
@@ -90,8 +90,8 @@ async def begin(services: "Services", owner_id: int, make: Make) -> Pieces:
     return Pieces(pieces, await anext(pieces, b""))
 
 
-async def _made(services: "Services", owner_id: int, make: Make) -> AsyncGenerator[bytes]:
-    exports = services.exports
+async def _made(services: Services, owner_id: int, make: Make) -> AsyncGenerator[bytes]:
+    exports = services.part(Exports)
     if owner_id in exports.users:
         raise _second()
     if not exports.has_room():
@@ -114,10 +114,10 @@ def _second() -> ServiceError:
     return ServiceError(RATE_LIMITED, message, retry_after=10)
 
 
-async def _from_thread(services: "Services", make: Make, making: _Making) -> AsyncGenerator[bytes]:
+async def _from_thread(services: Services, make: Make, making: _Making) -> AsyncGenerator[bytes]:
     """Yield what `make` yields on a thread, which waits while the reader is slow."""
-    await services.pending_events.write(services)
-    await services.request_log.write(services)
+    await services.part(PendingEvents).write(services)
+    await services.part(RequestLog).write(services)
     loop, queue = asyncio.get_running_loop(), making.queue
 
     def put(piece: bytes) -> None:
@@ -127,7 +127,7 @@ async def _from_thread(services: "Services", make: Make, making: _Making) -> Asy
 
     context = contextvars.copy_context()  # of the request: the language of its reader
     work = partial(context.run, lambda: asyncio.run(_run(services, make, put)))
-    running = loop.run_in_executor(services.exports.threads, work)
+    running = loop.run_in_executor(services.part(Exports).threads, work)
     ending = loop.create_task(_end(running, queue))
     try:
         while (piece := await queue.get()) is not None:
@@ -149,7 +149,7 @@ async def _end(running: "asyncio.Future[None]", queue: "asyncio.Queue[bytes | No
     await queue.put(None)
 
 
-async def _run(services: "Services", make: Make, put: Callable[[bytes], None]) -> None:
+async def _run(services: Services, make: Make, put: Callable[[bytes], None]) -> None:
     """Make a file in the event loop of a thread. Everything that belongs to the other loop is replaced."""
     storage = services.storage.for_another_loop()
     try:

@@ -18,7 +18,7 @@ from profilesvc.services import posts
 from profilesvc.services.access import missing, require_location, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.drafts import photos
-from profilesvc.services.idempotency import Claim, IdempotencyKey, lease, run_once, unsettled
+from profilesvc.services.idempotency import Claim, IdempotencyKey, claim_period, run_once, unsettled
 from profilesvc.storage import posts as cached
 from profilesvc.storage.drafts import drafts
 from profilesvc.storage.drafts.drafts import Draft as Draft
@@ -27,7 +27,7 @@ from profilesvc.tokens.signer import random_id
 
 log = logging.getLogger("profilesvc")
 MOST = 500  # of an owner
-SHOWN = 5_000  # posts of a calendar
+MOST_POSTS = 5_000  # posts of a calendar
 LONGEST = 180 * DAY
 LARGEST = 20_000  # characters of all fields, more than a post that the provider accepts
 _LONGER = MINUTE  # than the lease of the idempotency key
@@ -40,9 +40,9 @@ UNKNOWN = "The provider did not respond for 20 hours. Look at the profile before
 async def listing(services: Services, location: AllowedLocation, limit: int) -> tuple[list[Draft], int]:
     """Return drafts of a location, the next to be published first, and how many there are."""
     async with services.storage.read() as session:
-        found = await drafts.of_location(session, location.owner_id, location.name, limit)
-        number = len(found) if len(found) < limit else await drafts.count(session, location.owner_id, location.name)
-    return found, number
+        page = await drafts.location_drafts(session, location.owner_id, location.name, limit)
+        number = len(page) if len(page) < limit else await drafts.count(session, location.owner_id, location.name)
+    return page, number
 
 
 async def heads(services: Services, caller: Caller) -> list[Head]:
@@ -67,14 +67,14 @@ class Place(NamedTuple):
 
 
 async def places(services: Services, owner_id: int, location: str | None, first: int, end: int) -> list[Place]:
-    """Return the posts and drafts of a period, of a location or of all of an owner; at most `SHOWN` posts."""
+    """Return the posts and drafts of a period, of a location or of all of an owner; at most `MOST_POSTS` posts."""
     async with services.storage.read() as session:
-        found = [Place(*row) for row in await cached.places(session, owner_id, location, first, end, SHOWN)]
+        entries = [Place(*row) for row in await cached.places(session, owner_id, location, first, end, MOST_POSTS)]
         scheduled = await drafts.heads(session, owner_id)
     for one in scheduled:
         if one.due_at is not None and first <= one.due_at < end and location in (None, one.location_name):
-            found.append(Place(one.due_at, one.location_name, "", one))
-    return sorted(found, key=lambda place: place.at)
+            entries.append(Place(one.due_at, one.location_name, "", one))
+    return sorted(entries, key=lambda place: place.at)
 
 
 async def contents(services: Services, owner_id: int, wanted: Sequence[Place]) -> dict[Place, JsonObject]:
@@ -84,8 +84,8 @@ async def contents(services: Services, owner_id: int, wanted: Sequence[Place]) -
     async with services.storage.read() as session:
         published = await cached.texts(session, owner_id, names) if names else {}
         scheduled = await drafts.texts(session, owner_id, list(ids)) if ids else {}
-    found = {names[name]: json.loads(document) for name, document in published.items()}
-    return found | {ids[ident]: json.loads(document) for ident, document in scheduled.items()}
+    documents = {names[name]: json.loads(document) for name, document in published.items()}
+    return documents | {ids[ident]: json.loads(document) for ident, document in scheduled.items()}
 
 
 async def get(services: Services, location: AllowedLocation, draft_id: str) -> Draft:
@@ -97,10 +97,10 @@ async def get(services: Services, location: AllowedLocation, draft_id: str) -> D
     if not _ID.fullmatch(draft_id):
         raise missing("draft")
     async with services.storage.read() as session:
-        found = await drafts.find(session, location.owner_id, draft_id)
-    if found is None or found.location_name != location.name:
+        draft = await drafts.find(session, location.owner_id, draft_id)
+    if draft is None or draft.location_name != location.name:
         raise missing("draft")
-    return found
+    return draft
 
 
 async def save(
@@ -135,9 +135,9 @@ async def save(
             raise _being_sent()
         if claim is not None:
             await claim.finish(session, 201, json.dumps(ident).encode())
-    await photos.hold(services, location.owner_id, draft.document)
-    if before is not None and before.document != draft.document:
-        await photos.release(services, location.owner_id, before.document)
+        await photos.hold(services, session, location.owner_id, draft.document)
+        if before is not None and before.document != draft.document:
+            await photos.release(services, session, location.owner_id, before.document)
     return ident
 
 
@@ -178,26 +178,24 @@ async def delete(services: Services, location: AllowedLocation, draft_id: str) -
     Raises:
         ServiceError: NOT_FOUND; CONFLICT if it is being sent.
     """
-    draft = await _removed(services, location, draft_id)
-    await photos.release(services, location.owner_id, draft.document)
+    await _remove(services, location, draft_id, photos.release)
 
 
-async def sent(services: Services, location: AllowedLocation, draft_id: str) -> None:
+async def end(services: Services, location: AllowedLocation, draft_id: str) -> None:
     """Delete a draft that its owner has sent by hand, but not the photo of the post.
 
     Raises:
         ServiceError: NOT_FOUND; CONFLICT if it is being sent.
     """
-    draft = await _removed(services, location, draft_id)
-    await photos.sent(services, location.owner_id, draft.document)
+    await _remove(services, location, draft_id, photos.keep)
 
 
-async def _removed(services: Services, location: AllowedLocation, draft_id: str) -> Draft:
+async def _remove(services: Services, location: AllowedLocation, draft_id: str, settle: photos.Settle) -> None:
     draft = await get(services, location, draft_id)
     async with services.storage.write() as session:
         if not await drafts.remove(session, location.owner_id, location.name, draft_id):
             raise _being_sent()
-    return draft
+        await settle(services, session, location.owner_id, draft.document)
 
 
 async def unschedule(services: Services, location: AllowedLocation, draft_id: str) -> Draft:
@@ -250,7 +248,7 @@ async def publish(services: Services, due: DueDraft) -> None:
     """
     now = services.clock.now()
     async with services.storage.write() as session:
-        draft = await drafts.claim(session, due.owner_id, due.id, now, now + lease(services) + _LONGER)
+        draft = await drafts.claim(session, due.owner_id, due.id, now, now + claim_period(services) + _LONGER)
     if draft is None:
         return
     started_at = draft.started_at or now
@@ -268,8 +266,8 @@ async def publish(services: Services, due: DueDraft) -> None:
         await _failed(services, due, error, may_exist=bool(may_exist))
         return
     async with services.storage.write() as session:
-        await drafts.sent(session, due.owner_id, due.id)
-    await photos.sent(services, due.owner_id, draft.document)
+        await drafts.end(session, due.owner_id, due.id)
+        await photos.keep(services, session, due.owner_id, draft.document)
 
 
 async def _failed(services: Services, due: DueDraft, error: ServiceError, *, may_exist: bool) -> None:

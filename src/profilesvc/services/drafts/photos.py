@@ -4,6 +4,10 @@ import asyncio
 import hashlib
 import json
 import re
+from collections.abc import Awaitable, Callable, Coroutine
+from weakref import WeakValueDictionary
+
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import CONFLICT
 from profilesvc.domain.errors import ServiceError, invalid
@@ -16,12 +20,13 @@ from profilesvc.storage.drafts.photos import Photo
 from profilesvc.tokens.jose import b64
 from profilesvc.tokens.signer import random_id
 
-KEPT = 30 * DAY  # the provider has its own copy by then
+RETENTION = 30 * DAY  # the provider has its own copy by then
 MOST, MOST_BYTES = 200, 250 * 1024 * 1024  # of an owner
 _MB = 1024 * 1024
 _HELD = 253_370_764_800_000  # the year 9999: as long as a draft needs it
 _FREE = "Delete drafts or posts with photos that you do not need, or use the URL of a photo instead."
 _PATH = "/dashboard/photos/"
+Settle = Callable[[Services, AsyncSession, int, str], Awaitable[None]]  # what becomes of the photos of a post, as JSON
 _NAME = re.compile(r"([1-9][0-9]{0,17})-([A-Za-z0-9_-]{22})\.(?:jpg|png)", re.ASCII)
 
 
@@ -37,11 +42,11 @@ async def store(services: Services, caller: Caller, content: bytes, once: str = 
     try:
         media_type(content)  # before the work: a file that is too large is no photo to clean
         content = await asyncio.to_thread(without_metadata, content)
-        found = media_type(content)
+        kind = media_type(content)
     except ValueError as error:
         raise invalid("body", "media", str(error)) from None
     ident = _repeatable_id(once, content) if once else random_id(services.entropy)
-    url = f"{services.settings.base_url}{_PATH}{caller.owner_id}-{ident}.{'png' if found == 'image/png' else 'jpg'}"
+    url = f"{services.settings.base_url}{_PATH}{caller.owner_id}-{ident}.{'png' if kind == 'image/png' else 'jpg'}"
     now = services.clock.now()
     async with services.storage.write() as session:
         if once and await photos.find(session, caller.owner_id, ident, now) is not None:
@@ -52,7 +57,7 @@ async def store(services: Services, caller: Caller, content: bytes, once: str = 
         if size + len(content) > MOST_BYTES:
             used = f"{size / _MB:.1f} of {MOST_BYTES // _MB} MB"
             raise ServiceError(CONFLICT, f"Your photos use {used}, so this one does not fit. {_FREE}")
-        await photos.add(session, caller.owner_id, ident, Photo(found, content), now + KEPT)
+        await photos.add(session, caller.owner_id, ident, Photo(kind, content), now + RETENTION)
     return url
 
 
@@ -71,29 +76,25 @@ def _name(services: Services, url: str) -> re.Match[str] | None:
     return _NAME.fullmatch(url.removeprefix(prefix)) if url.startswith(prefix) else None
 
 
-async def hold(services: Services, owner_id: int, document: str) -> None:
+async def hold(services: Services, session: AsyncSession, owner_id: int, document: str) -> None:
     """Keep the photos of a post, as JSON, for as long as it is a draft."""
     for name in _own(services, owner_id, document):
-        async with services.storage.write() as session:
-            await photos.keep(session, owner_id, name, _HELD)
+        await photos.keep(session, owner_id, name, _HELD)
 
 
-async def sent(services: Services, owner_id: int, document: str) -> None:
+async def keep(services: Services, session: AsyncSession, owner_id: int, document: str) -> None:
     """Keep the photos of a draft that is now a post for 30 days, unless another draft has them."""
     for name in _own(services, owner_id, document):
-        async with services.storage.write() as session:
-            if not await photos.is_drafted(session, owner_id, name):
-                await photos.keep(session, owner_id, name, services.clock.now() + KEPT)
+        if not await photos.is_drafted(session, owner_id, name):
+            await photos.keep(session, owner_id, name, services.clock.now() + RETENTION)
 
 
-async def release(services: Services, owner_id: int, document: str) -> None:
+async def release(services: Services, session: AsyncSession, owner_id: int, document: str) -> None:
     """Delete the photos of a draft or post that was deleted, unless another draft or post has them."""
     for name in _own(services, owner_id, document):
-        async with services.storage.write() as session:
-            if await photos.is_drafted(session, owner_id, name):
-                continue
-            if not await photos.is_posted(session, owner_id, name):
-                await photos.remove(session, owner_id, name)
+        if await photos.is_drafted(session, owner_id, name) or await photos.is_posted(session, owner_id, name):
+            continue
+        await photos.remove(session, owner_id, name)
 
 
 def _own(services: Services, owner_id: int, document: str) -> list[str]:
@@ -115,19 +116,42 @@ async def read(services: Services, name: str) -> Photo:
     owner_id, ident, now = int(match[1]), match[2], services.clock.now()
     async with services.storage.read() as session:
         is_there = await photos.exists(session, owner_id, ident, now)
-    found = await services.photos.get(name, lambda: _load(services, owner_id, ident)) if is_there else None
-    if found is None:
+    photo = await services.part(Copies).get(name, lambda: _load(services, owner_id, ident)) if is_there else None
+    if photo is None:
         raise missing("photo")
-    return found
+    return photo
 
 
 async def _load(services: Services, owner_id: int, ident: str) -> Photo | None:
     """Read a photo. One that was stored by an earlier version may have metadata."""
     async with services.storage.read() as session:
-        found = await photos.find(session, owner_id, ident, services.clock.now())
-    if found is None:
+        photo = await photos.find(session, owner_id, ident, services.clock.now())
+    if photo is None:
         return None
     try:
-        return Photo(found.media_type, await asyncio.to_thread(without_metadata, found.content))
+        return Photo(photo.media_type, await asyncio.to_thread(without_metadata, photo.content))
     except ValueError:
-        return found
+        return photo
+
+
+class Copies:
+    """The photos that are being sent, by name. Their readers share a copy, because slow ones would fill the memory."""
+
+    def __init__(self) -> None:
+        self._photos: WeakValueDictionary[str, Photo] = WeakValueDictionary()
+        self._loading: dict[str, asyncio.Task[Photo | None]] = {}
+
+    async def get(self, name: str, load: Callable[[], Coroutine[object, None, Photo | None]]) -> Photo | None:
+        """Return the copy of a photo; `load` reads it if there is none, once for all who wait for it."""
+        if (photo := self._photos.get(name)) is not None:
+            return photo
+        loading = self._loading.get(name)
+        if loading is None:
+            loading = self._loading[name] = asyncio.get_running_loop().create_task(load())
+            loading.add_done_callback(lambda done: self._loaded(name, done))
+        return await asyncio.shield(loading)
+
+    def _loaded(self, name: str, done: "asyncio.Task[Photo | None]") -> None:
+        del self._loading[name]
+        if not done.cancelled() and done.exception() is None and (photo := done.result()) is not None:
+            self._photos[name] = photo

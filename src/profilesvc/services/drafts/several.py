@@ -21,12 +21,12 @@ Obstacle = Literal["no_key", "paused", "not_paused", "held", "sync_off", "never_
 ACTS: tuple[Act, ...] = get_args(Act)
 MOST = 50  # locations of a request
 SECONDS = 20.0  # no further location is started after this time
-_FAILURES = 3  # in a row, after which the rest is not tried: the provider is away, or a budget is used up
+_FAILURES = 3  # in a row, after which the rest is not tried: the provider is away, or a quota is used up
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What an act would do to a location: the keys or fields that it changes, or why it does nothing."""
+    """The effect that an act would have on a location: the keys or fields that it changes, or why it does nothing."""
 
     site: SiteView
     changes: list[str] = field(default_factory=list)
@@ -34,8 +34,8 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What an act did to a location: the keys or fields that it changed, or its error. Neither: it was not tried."""
+class SiteResult:
+    """The effect of an act on a location: the keys or fields that it changed, or its error. It may not be tried."""
 
     name: str
     changes: list[str] | None = None
@@ -43,7 +43,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class NewDraft:
     """A post that is stored and not sent: the fields of its form, the post, and when it is due, in which zone."""
 
     fields: JsonObject
@@ -83,7 +83,7 @@ def _obstacle_of_sync(site: SiteView, plan_has_sync: bool) -> Obstacle | None:
 
 async def run(
     services: Services, caller: Caller, act: Act, sites: Sequence[SiteView], key: IdempotencyKey
-) -> list[Outcome]:
+) -> list[SiteResult]:
     """Do the act to each location in turn, and return what happened to each.
 
     The same `key` does nothing twice. What is left when the time is up, or after three failures in a row, is not
@@ -100,7 +100,7 @@ async def run(
 
 async def post(
     services: Services, caller: Caller, sites: Sequence[SiteView], document: JsonObject, key: IdempotencyKey
-) -> list[Outcome]:
+) -> list[SiteResult]:
     """Create a post at each location in turn, and return what happened to each, as `run` does."""
 
     async def create(_: SiteView, location: AllowedLocation) -> list[str]:
@@ -111,12 +111,12 @@ async def post(
 
 
 async def draft(
-    services: Services, caller: Caller, sites: Sequence[SiteView], kept: Kept, key: IdempotencyKey
-) -> list[Outcome]:
+    services: Services, caller: Caller, sites: Sequence[SiteView], content: NewDraft, key: IdempotencyKey
+) -> list[SiteResult]:
     """Store a draft of a post for each location in turn, or schedule it, and return what happened to each."""
 
     async def save(_: SiteView, location: AllowedLocation) -> list[str]:
-        await drafts.save_once(services, caller, location, kept.fields, kept.document, kept.due, key)
+        await drafts.save_once(services, caller, location, content.fields, content.document, content.due, key)
         return []
 
     return await _in_turn(services, caller, sites, save)
@@ -127,24 +127,24 @@ async def _in_turn(
     caller: Caller,
     sites: Sequence[SiteView],
     do: Callable[[SiteView, AllowedLocation], Awaitable[list[str]]],
-) -> list[Outcome]:
+) -> list[SiteResult]:
     """Do something to each location, which returns the names of what it changed."""
-    outcomes: list[Outcome] = []
+    results: list[SiteResult] = []
     failures, until = 0, time.monotonic() + SECONDS
     for site in sites[:MOST]:
         services.storage.renew()
         if failures >= _FAILURES or time.monotonic() > until:
-            outcomes.append(Outcome(site.row.name))
+            results.append(SiteResult(site.row.name))
             continue
         try:
             location = await access.require_location(services, caller, site.row.name)
-            outcome = Outcome(site.row.name, await do(site, location))
+            result = SiteResult(site.row.name, await do(site, location))
         except ServiceError as error:
-            outcome = Outcome(site.row.name, error=error)
-        outcomes.append(outcome)
-        is_busy = outcome.error is not None and outcome.error.kind.status >= RATE_LIMITED.status
+            result = SiteResult(site.row.name, error=error)
+        results.append(result)
+        is_busy = result.error is not None and result.error.kind.status >= RATE_LIMITED.status
         failures = failures + 1 if is_busy else 0
-    return outcomes
+    return results
 
 
 async def _sync(services: Services, caller: Caller, location: AllowedLocation, key: IdempotencyKey) -> list[str]:

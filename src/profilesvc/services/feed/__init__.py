@@ -1,1 +1,1 @@
-"""What the provider reports: changes of a profile and categories."""
+"""Reports of the provider: changes of a profile, and categories."""

@@ -7,14 +7,14 @@ from profilesvc.services.context import AllowedLocation, Services
 from profilesvc.services.provider_errors import raising_provider_failure
 from profilesvc.services.provider_logins import provider_at
 
-SHOWN = 20  # of a search
+MOST_MATCHES = 20  # of a search
 LONGEST = 100  # characters of a search
 _REGION, _LANGUAGE = "US", "en"
 
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """What the categories of a profile offer: names by id."""
+    """The attributes that the categories of a profile offer: names by id."""
 
     categories: dict[str, str] = field(default_factory=dict)
     hours: dict[str, str] = field(default_factory=dict)
@@ -32,8 +32,8 @@ async def search(services: Services, location: AllowedLocation, profile: JsonObj
         return {}
     with raising_provider_failure():
         remote = await provider_at(services, location)
-        found = await remote.categories(region_of(profile), _LANGUAGE, start)
-    return dict(sorted(_names(found).items(), key=lambda pair: pair[1])[:SHOWN])
+        matches = await remote.categories(region_of(profile), _LANGUAGE, start)
+    return dict(sorted(_names(matches).items(), key=lambda pair: pair[1])[:MOST_MATCHES])
 
 
 async def offered(services: Services, location: AllowedLocation, profile: JsonObject, names: list[str]) -> Offered:
@@ -46,12 +46,12 @@ async def offered(services: Services, location: AllowedLocation, profile: JsonOb
         return Offered()
     with raising_provider_failure():
         remote = await provider_at(services, location)
-        found = await remote.categories_of(names, region_of(profile), _LANGUAGE)
+        categories = await remote.categories_of(names, region_of(profile), _LANGUAGE)
     hours, kinds = dict[str, str](), dict[str, str]()
-    for one in found:
+    for one in categories:
         hours |= {kind["hoursTypeId"]: _label(kind, "hoursTypeId") for kind in one.get("moreHoursTypes") or []}
         kinds |= {kind["serviceTypeId"]: _label(kind, "serviceTypeId") for kind in one.get("serviceTypes") or []}
-    return Offered(_names(found), hours, kinds)
+    return Offered(_names(categories), hours, kinds)
 
 
 def region_of(profile: JsonObject) -> str:
@@ -60,8 +60,8 @@ def region_of(profile: JsonObject) -> str:
     return str(address.get("regionCode") or area.get("regionCode") or _REGION)
 
 
-def _names(found: list[JsonObject]) -> dict[str, str]:
-    return {one["name"]: _label(one, "name") for one in found if one.get("name")}
+def _names(categories: list[JsonObject]) -> dict[str, str]:
+    return {one["name"]: _label(one, "name") for one in categories if one.get("name")}
 
 
 def _label(one: JsonObject, ident: str) -> str:

@@ -19,8 +19,8 @@ from profilesvc.provider.port import Provider, ProviderError
 from profilesvc.services.access import invalid_token
 from profilesvc.services.context import Services
 from profilesvc.services.provider_logins import provider_of
-from profilesvc.storage import feed
-from profilesvc.storage.feed import What
+from profilesvc.storage import feed, locations
+from profilesvc.storage.locations import What
 from profilesvc.storage.provider_logins import ProviderLogin
 from profilesvc.tokens.signer import TokenRejected
 
@@ -110,7 +110,7 @@ async def _receive(services: Services, message: _Message) -> Result:
         if owner_id is None:
             return "unknown"
         for what in message.named:
-            await feed.expire(session, owner_id, message.location, what, at)
+            await locations.expire(session, owner_id, message.location, what, at)
             await feed.mark(session, owner_id, message.location, what, at)
     return "received"
 
@@ -124,11 +124,11 @@ def _read(raw: bytes) -> _Message:
     data: JsonObject = json.loads(base64.b64decode(message.get("data") or "e30=", validate=True))
     fields = {_plain(name): value for name, value in {**(message.get("attributes") or {}), **data}.items()}
     kind = str(fields.get("notificationtype") or fields.get("type") or "")
-    found = [match for value in fields.values() if isinstance(value, str) and (match := _LOCATION.search(value))]
+    matches = [match for value in fields.values() if isinstance(value, str) and (match := _LOCATION.search(value))]
     named = _NAMED.get(kind, () if _OTHERS.match(kind) else _ALL)
-    if not found:
+    if not matches:
         raise ValueError("location")
-    return _Message(ident, found[0][1], named)
+    return _Message(ident, matches[0][1], named)
 
 
 def _plain(name: str) -> str:

@@ -1,7 +1,7 @@
 """The provider's own changes of a profile: read them, accept them, reject them.
 
 Accepting patches the profile with the provider's values, rejecting with the owner's last ones. Each is one patch with
-exactly the mask of the request, under the lease that syncs of the location also take.
+exactly the mask of the request, under the lock that syncs of the location also take.
 """
 
 import json
@@ -14,9 +14,10 @@ from profilesvc.contract.audit import Event
 from profilesvc.contract.errors import PLAN_RESTRICTION
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.updates import UpdateSettled
-from profilesvc.domain import profiles, updates
+from profilesvc.domain import profiles
+from profilesvc.domain.entropy import new_sync_id
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.sync_ids import new_sync_id
+from profilesvc.domain.masks import Masks, checked, paths, require_address, require_changed
 from profilesvc.domain.time import iso
 from profilesvc.services import audit, idempotency, sync
 from profilesvc.services.access import require_plan
@@ -34,7 +35,7 @@ _EVENTS: dict[Decision, Event] = {"accept": "provider.update_accepted", "reject"
 
 @dataclass(frozen=True, slots=True)
 class _Settlement:
-    """What to do with which fields; `values` are the masked fields that were sent, `after` is the profile then."""
+    """The decision on some fields. `values` are the masked fields that were sent, `after` is the profile then."""
 
     decision: Decision
     mask: list[str]
@@ -51,7 +52,7 @@ async def read(services: Services, location: AllowedLocation) -> Rendered:
     with raising_provider_failure():
         remote = await provider_at(services, location)
         updated = await remote.google_updated(location.name)
-    masks = {name: ",".join(updates.paths(updated.get(name))) for name in ("diffMask", "pendingMask")}
+    masks = {name: ",".join(paths(updated.get(name))) for name in ("diffMask", "pendingMask")}
     return Rendered(orjson.dumps({"location": updated.get("location") or {}, **masks}))
 
 
@@ -70,20 +71,20 @@ async def settle(
         ServiceError: VALIDATION_ERROR, PLAN_RESTRICTION, RATE_LIMITED, CONFLICT, LOCATION_NOT_VERIFIED, SYNC_DISABLED,
             PROVIDER_API_ERROR, in this order; VALIDATION_ERROR also if the provider has not changed a field.
     """
-    decision, lease = request[0], sync.Lease(services, location)
-    mask = updates.checked(request[1])
+    decision, lock = request[0], sync.SyncLock(services, location)
+    mask = checked(request[1])
 
     async def settle_once(claim: Claim | None) -> Rendered:
         _require_plan(location, mask)
         await services.limiter.count("syncs-per-location", location.name)
-        row = sync.require_syncable(await lease.wait())
+        row = sync.require_syncable(await lock.wait())
         with raising_provider_failure():
             is_repeated = claim is not None and claim.fence > 1
             settlement = await _patch(services, location, decision, mask, is_repeated=is_repeated)
-        return await _finish(services, row, settlement, lease, claim)
+        return await _finish(services, row, settlement, lock, claim)
 
     target = (f"google-updated/{decision}", location)
-    return await idempotency.run_once(services, caller, target, key, settle_once, lease)
+    return await idempotency.run_once(services, caller, target, key, settle_once, lock)
 
 
 def _require_plan(location: AllowedLocation, mask: list[str]) -> None:
@@ -107,18 +108,18 @@ async def _patch(
     await sync.require_verified(services, location, ours)
     updated = await remote.google_updated(location.name)
     document = ours if decision == "reject" else updated.get("location") or {}
-    masks = updates.Masks.of(updated)
+    masks = Masks.of(updated)
     if not is_repeated:
-        updates.require_changed(mask, masks)
-    updates.require_address(mask, masks, document)
+        require_changed(mask, masks)
+    require_address(mask, masks, document)
     values = profiles.masked(document, mask)
     return _Settlement(decision, mask, values, await remote.patch_location(location.name, values, mask))
 
 
 async def _finish(
-    services: Services, row: LocationState, settled: _Settlement, lease: sync.Lease, claim: Claim | None
+    services: Services, row: LocationState, settled: _Settlement, lock: sync.SyncLock, claim: Claim | None
 ) -> Rendered:
-    """Store the result, end the lease and store the response for the idempotency key, in one transaction."""
+    """Store the result, end the lock and store the response for the idempotency key, in one transaction."""
     now, mask = services.clock.now(), settled.mask
     entry = SyncRow(
         new_sync_id(now, services.entropy),
@@ -131,7 +132,7 @@ async def _finish(
     data = result.model_dump_json().encode()
     profile = {"profile": json.dumps(settled.after), "title": title_of(settled.after), "profile_read_at": now}
     desired = _desired(row, settled) if settled.decision == "accept" else {}
-    async with lease.finishing(claim, entry, data, profile | desired) as session:
+    async with lock.finishing(claim, entry, data, profile | desired) as session:
         sync.publish(services, session, row, entry, mask)
         event = _EVENTS[settled.decision]
         await audit.record(services, session, event, row.owner_id, location_id=row.name, fields=mask)

@@ -1,1 +1,1 @@
-"""What owners see of their keys: requests, badges, the overview."""
+"""Views of owners on their keys: requests, badges, the overview."""

@@ -14,7 +14,7 @@ from profilesvc.tokens.signer import random_id
 _LINK = re.compile(r"([1-9][0-9]{0,17})-[A-Za-z0-9_-]{22}", re.ASCII)  # the owner and the random part
 
 
-async def show(services: Services, caller: Caller, client_id: str, shown: bool) -> str | None:
+async def show(services: Services, caller: Caller, client_id: str, is_shown: bool) -> str | None:
     """Switch the badge of a key on or off. Return the secret of its link, which cannot be read again.
 
     Switching it on again creates a new link; the previous one is no longer valid.
@@ -22,12 +22,12 @@ async def show(services: Services, caller: Caller, client_id: str, shown: bool) 
     Raises:
         ServiceError: NOT_FOUND.
     """
-    secret = f"{caller.owner_id}-{random_id(services.entropy)}" if shown else None
+    secret = f"{caller.owner_id}-{random_id(services.entropy)}" if is_shown else None
     digest = None if secret is None else secret_digest(secret, services.pepper)
     async with services.storage.write() as session:
         key = await own_key(services, session, caller, client_id)
         await keys.set_badge(session, key.owner_id, key.id, digest)
-        await audit.record(services, session, "key.badge", key.owner_id, key.id, shown=shown)
+        await audit.record(services, session, "key.badge", key.owner_id, key.id, shown=is_shown)
     return secret
 
 
@@ -40,7 +40,7 @@ async def read(services: Services, secret: str) -> tuple[str, str, int | None]:
     now, row = services.clock.now(), None
     if link := _LINK.fullmatch(secret):
         async with services.storage.read(may_be_old=True) as session:
-            row = await overview.of_badge(session, int(link[1]), secret_digest(secret, services.pepper), now)
+            row = await overview.badge_state(session, int(link[1]), secret_digest(secret, services.pepper), now)
     if row is None:
         raise missing("badge")
     state = "deactivated" if row.hold_reason is not None else heartbeats.state(row.last_heartbeat_at, now)

@@ -1,16 +1,19 @@
-"""What an owner sees of the requests of a key: counts per day, and the log."""
+"""The requests of a key, for its owner: counts per day, and the log."""
 
+import contextlib
 import re
 from functools import cache
 
 from profilesvc.contract.requests import KeyRequests, KeyRequestsQuery, LoggedRequest, UsageDay
+from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, iso
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
-from profilesvc.services.insight.request_log import KEPT, write_round
+from profilesvc.services.insight.request_log import write
 from profilesvc.storage import keys
 from profilesvc.storage.insight import request_log
 from profilesvc.storage.insight.request_log import DayOfKey, LoggedRow
+from profilesvc.storage.tables.insight import LOG_KEPT
 
 _VALUE = re.compile(r"<(?:\w+:)?(\w+)>")
 
@@ -23,7 +26,8 @@ async def read(services: Services, caller: Caller, client_id: str, query: KeyReq
     Raises:
         ServiceError: NOT_FOUND.
     """
-    await write_round(services)  # if nothing can be written, what is stored can still be read
+    with contextlib.suppress(ServiceError):  # if nothing can be written, what is stored can still be read
+        await write(services)
     now, limit, before = services.clock.now(), query.limit, None
     if query.before is not None:
         at, _, row_id = query.before.partition("-")
@@ -35,13 +39,13 @@ async def read(services: Services, caller: Caller, client_id: str, query: KeyReq
             raise missing("API key")
         days = await request_log.days(session, key.owner_id, key.id, first)
         of_key, errors = (key.owner_id, key.id), query.errors_only == "true"
-        rows = await request_log.page(session, of_key, now - KEPT, before, limit + 1, errors=errors)
-    shown = rows[:limit]
+        rows = await request_log.page(session, of_key, now - LOG_KEPT, before, limit + 1, errors=errors)
+    page = rows[:limit]
     return KeyRequests(
         usage=_usage(days, first, now),
-        requests=[_entry(row) for row in shown],
+        requests=[_entry(row) for row in page],
         limit=limit,
-        next_before=f"{shown[-1].at}-{shown[-1].id}" if len(rows) > limit else None,
+        next_before=f"{page[-1].at}-{page[-1].id}" if len(rows) > limit else None,
     )
 
 

@@ -12,14 +12,15 @@ from profilesvc.domain.heartbeats import Period
 from profilesvc.domain.plans import Plan
 from profilesvc.domain.posts import can_have_posts
 from profilesvc.domain.time import DAY, month_start
-from profilesvc.domain.updates import has_flag
+from profilesvc.domain.verification import has_flag
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.heartbeats import reason_of
 from profilesvc.services.key_events import entry
 from profilesvc.storage import heartbeats as contacts
 from profilesvc.storage import keys, locations, post_usage, users
+from profilesvc.storage.heartbeats import KeyRow
 from profilesvc.storage.insight import overview
-from profilesvc.storage.insight.overview import KeyRow, SiteRow
+from profilesvc.storage.insight.overview import SiteRow
 from profilesvc.storage.keys import domains_of
 
 MOST_KEYS = 5_000
@@ -77,7 +78,7 @@ class SiteView:
 
     @property
     def checked_at(self) -> int:
-        """When the profile that `drift` compares was read from the provider, in milliseconds."""
+        """Return when the profile that `drift` compares was read from the provider, in milliseconds."""
         return self.row.profile_read_at
 
 
@@ -93,7 +94,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How much of a plan is used. Instants in milliseconds."""
+    """The usage of a plan. Instants in milliseconds."""
 
     plan: Plan
     plans: list[Plan]
@@ -107,7 +108,7 @@ async def keys_of(services: Services, caller: Caller) -> list[KeyView]:
     """Return the caller's live keys with their connections, oldest first."""
     now = services.clock.now()
     async with services.storage.read() as session:
-        rows = await overview.of_keys(session, caller.owner_id, now)
+        rows = await overview.key_rows(session, caller.owner_id, now)
     views: dict[int, KeyView] = {}
     for row in rows:
         views.setdefault(row.id, _key(row, now))  # the most severe hold comes first
@@ -126,8 +127,8 @@ async def sites(services: Services, caller: Caller) -> list[SiteView]:
     """Return the caller's locations, the most urgent first. The provider is not called."""
     live = await keys_of(services, caller)
     async with services.storage.read() as session:
-        rows = await overview.of_locations(session, caller.owner_id)
-        in_review = await overview.of_posts(session, caller.owner_id)
+        rows = await overview.location_rows(session, caller.owner_id)
+        in_review = await overview.posts_by_state(session, caller.owner_id)
     bound: dict[str, list[KeyView]] = {}
     for key in live:
         bound.setdefault(key.row.location_name, []).append(key)
@@ -144,12 +145,12 @@ async def histories(services: Services, caller: Caller, sites: list[SiteView]) -
     ids = [key.row.id for site in sites for key in site.keys]
     async with services.storage.read() as session:
         spans = await contacts.spans_of_keys(session, caller.owner_id, ids, now - heartbeats.HISTORY) if ids else {}
-    found = {}
+    periods = {}
     for site in sites:
         if site.keys:
             runs = heartbeats.joined([span for key in site.keys for span in spans.get(key.row.id, [])])
-            found[site.id] = heartbeats.periods(runs, now, min(key.row.created_at for key in site.keys))
-    return found
+            periods[site.id] = heartbeats.periods(runs, now, min(key.row.created_at for key in site.keys))
+    return periods
 
 
 async def connected_days(services: Services, caller: Caller, sites: list[SiteView]) -> list[int]:
@@ -160,8 +161,8 @@ async def connected_days(services: Services, caller: Caller, sites: list[SiteVie
         return []
     async with services.storage.read(may_be_old=True) as session:
         runs = await contacts.runs(session, caller.owner_id, (now // DAY - days + 1) * DAY)
-    found = ((ids[key_id], heartbeats.Span(*times)) for key_id, *times in runs if key_id in ids)
-    return heartbeats.daily_contacts(found, now, days)
+    spans = ((ids[key_id], heartbeats.Span(*times)) for key_id, *times in runs if key_id in ids)
+    return heartbeats.daily_contacts(spans, now, days)
 
 
 def _urgency(site: SiteView) -> int:
@@ -174,8 +175,8 @@ def _key(row: KeyRow, now: int) -> KeyView:
     last_seen, other_at = row.last_heartbeat_at, row.other_site_host_at
     hosts = row.site_host, row.other_site_host
     mismatch = heartbeats.site_mismatch(hosts, other_at, domains_of(row.allowed_domains), now)
-    found = reason_of(row, is_held=row.hold_reason is not None, mismatch=mismatch, now=now)
-    return KeyView(row, heartbeats.state(last_seen, now), *found)
+    reason = reason_of(row, is_held=row.hold_reason is not None, mismatch=mismatch, now=now)
+    return KeyView(row, heartbeats.state(last_seen, now), *reason)
 
 
 def _site(row: SiteRow, plan: Plan, keys: list[KeyView], in_review: dict[tuple[str, str], int]) -> SiteView:
@@ -212,9 +213,9 @@ async def choices(services: Services, caller: Caller) -> list[Choice]:
     """Return the caller's locations by title, and whether a new key may be bound to each (D-23)."""
     now, plan = services.clock.now(), caller.plan
     async with services.storage.read() as session:
-        rows = await overview.of_locations(session, caller.owner_id)
+        rows = await overview.location_rows(session, caller.owner_id)
         assigned = await locations.assigned(session, caller.owner_id)
-        live = {row.id: row.location_name for row in await overview.of_keys(session, caller.owner_id, now)}
+        live = {row.id: row.location_name for row in await overview.key_rows(session, caller.owner_id, now)}
     bound, positions = Counter(live.values()), {name: position for position, name in enumerate(assigned)}
     choices_by_title = []
     for row in rows:
@@ -233,7 +234,7 @@ async def usage(services: Services, caller: Caller) -> Usage:
     async with services.storage.read() as session:
         used = (await post_usage.find(session, caller.owner_id, month_start(now))).used
         assigned = await locations.assigned(session, caller.owner_id)
-        live = {row.id for row in await overview.of_keys(session, caller.owner_id, now)}
+        live = {row.id for row in await overview.key_rows(session, caller.owner_id, now)}
     plans = list(services.plans.values())
     return Usage(caller.plan, plans, used, month_start(now, 1), len(assigned), len(live))
 

@@ -1,34 +1,26 @@
-"""What the requests of a key did: counts per day, and a log of errors and of some successes (D-116).
+"""The requests of keys: counts per day, and a log of errors and of some successes (D-116).
 
-The guard appends each finished request of a key to a list, which costs about a microsecond. The list is counted later,
-so that a wrong secret takes as long for an id that exists (D-21), and written every few seconds, so that no request
-waits for a statement. What a killed process had not written is lost.
+The guard passes on each finished request of a key. It is appended to a list, which costs about a microsecond. The list
+is counted later, so that a wrong secret takes as long for an id that exists (D-21), and written every few seconds, so
+that no request waits for a statement. What a killed process had not written is lost.
 """
 
 import asyncio
-import contextlib
 import re
 from collections import Counter
 from hashlib import blake2b
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.names import is_documented
-from profilesvc.contract.requests import MAX_DAYS
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import Finished, ip_prefix
 from profilesvc.domain.time import DAY, HOUR
+from profilesvc.services.context import Services
 from profilesvc.storage import keys
 from profilesvc.storage.insight import request_log
 from profilesvc.storage.insight.request_log import DayOfKey, LoggedRow
 
-if TYPE_CHECKING:  # `services.context` imports this module
-    from profilesvc.services.context import Services
-
-KEPT = 7 * DAY
-KEPT_COUNTS = (MAX_DAYS + 1) * DAY
-PAUSES = (5.0, 5.0)  # seconds, and so how much a killed process loses
 SUCCESSES_PER_HOUR = 20  # of a key, in each process
 # What a process keeps of requests that are not written yet, also while the database does not respond.
 MOST_FINISHED = 100  # requests that are not counted yet
@@ -47,7 +39,7 @@ class RequestLog:
     """The requests of keys that this process has answered and not written yet."""
 
     def __init__(self) -> None:
-        self.finished: list[Finished] = []  # the guard appends to it, and calls `collect` at MOST_FINISHED
+        self.finished: list[Finished] = []
         self._days: dict[tuple[Key, int], list[int]] = {}
         self._rows: list[tuple[Key, LoggedRow]] = []
         self._logged: Counter[tuple[Key, bool]] = Counter()  # rows of the current hour, by key and whether it failed
@@ -56,7 +48,7 @@ class RequestLog:
         self._number = 0
         self._lock = asyncio.Lock()
 
-    def collect(self, services: "Services") -> None:
+    def collect(self, services: Services) -> None:
         """Count the finished requests, and make the rows of those that are logged."""
         finished, self.finished = self.finished, []
         for each in finished:
@@ -73,7 +65,7 @@ class RequestLog:
                 self._number += 1
                 self._rows.append((each.key, _row(each, self._number)))
 
-    def _is_logged(self, services: "Services", each: Finished) -> bool:
+    def _is_logged(self, services: Services, each: Finished) -> bool:
         settings = services.settings
         failed = each.status >= 400 or each.request.rejected is not None
         if each.at // HOUR != self._hour:
@@ -91,7 +83,7 @@ class RequestLog:
         self._logged[slot] += 1
         return self._logged[slot] <= most
 
-    async def write(self, services: "Services") -> None:
+    async def write(self, services: Services) -> None:
         """Write all requests that are finished. They are stored on return, even if another task writes them.
 
         Raises:
@@ -115,25 +107,30 @@ class RequestLog:
         self._rows = (rows + self._rows)[:MOST_ROWS]
 
 
-async def write_round(services: "Services") -> None:
-    """Write the finished requests; while the database does not respond, the next round does."""
-    with contextlib.suppress(ServiceError):
-        await services.request_log.write(services)
+def note(services: Services, finished: Finished) -> None:
+    """Add a finished request of a key."""
+    log = services.part(RequestLog)
+    log.finished.append(finished)
+    if len(log.finished) >= MOST_FINISHED:
+        log.collect(services)
 
 
-async def _store(
-    services: "Services", days: dict[tuple[Key, int], list[int]], rows: list[tuple[Key, LoggedRow]]
-) -> None:
+async def write(services: Services) -> None:
+    """Write the finished requests (`RequestLog.write`)."""
+    await services.part(RequestLog).write(services)
+
+
+async def _store(services: Services, days: dict[tuple[Key, int], list[int]], rows: list[tuple[Key, LoggedRow]]) -> None:
     numbers = await _numbers(services, {key for key, _ in days} | {key for key, _ in rows})
     counted = [DayOfKey(key[0], numbers[key], day, *counts) for (key, day), counts in days.items() if key in numbers]
     logged = [row._replace(key_id=numbers[key]) for key, row in rows if key in numbers]
     await services.storage.commit(request_log.recording(services.storage.dialect, counted, logged))
 
 
-async def _numbers(services: "Services", found: set[Key]) -> dict[Key, int]:
+async def _numbers(services: Services, identities: set[Key]) -> dict[Key, int]:
     """Return the numbers of keys. A token that is rejected before its key is read names only the client id."""
     numbers: dict[Key, int] = {}
-    for key in found:
+    for key in identities:
         owner_id, name = key
         if isinstance(name, int):
             numbers[key] = name

@@ -24,7 +24,7 @@ from profilesvc.services.logins import logins
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.services.provider_logins import consents, page_of, purpose
 from profilesvc.storage import identities, users
-from profilesvc.storage import provider_logins as table
+from profilesvc.storage import logins as table
 from profilesvc.tokens.seals import Seal
 from profilesvc.tokens.signer import random_id
 
@@ -46,7 +46,7 @@ _NO_ACCESS = (
 )
 
 
-class Attempt(NamedTuple):
+class PendingConsent(NamedTuple):
     """A consent that is not finished: its owner, until when, and what it is bound to.
 
     `in_browser` means that the browser needs the cookie. `link` is the digest of the connect link, if there is one;
@@ -95,9 +95,9 @@ def begin(services: Services, owner_id: int, *, in_browser: bool, link: str = ""
     """
     require_client(services)
     nonce, until = random_id(services.entropy), services.clock.now() + STATE_MS
-    attempt = Attempt(owner_id, nonce, until, in_browser, link)
-    state = _seal(services, "state").seal(json.dumps(attempt))
-    url = services.provider.consent.url(state, _verifier(services, attempt), redirect_uri(services))
+    pending = PendingConsent(owner_id, nonce, until, in_browser, link)
+    state = _seal(services, "state").seal(json.dumps(pending))
+    url = services.provider.consent.url(state, _verifier(services, pending), redirect_uri(services))
     return Begun(url, _seal(services, "cookie").seal(nonce), until)
 
 
@@ -111,35 +111,37 @@ def start(services: Services, caller: Caller) -> ProviderConnectionStart:
     return ProviderConnectionStart(authorization_url=begun.url, expires_at=iso(begun.until))
 
 
-def _verifier(services: Services, attempt: Attempt) -> str:
-    """Return the verifier of PKCE, by the key of when the attempt started: another one may sign by now."""
-    return Seal(services.signer.keyring, f"{_PURPOSE} verifier", attempt.until - STATE_MS).seal(attempt.nonce)
+def _verifier(services: Services, pending: PendingConsent) -> str:
+    """Return the verifier of PKCE, by the key of when the pending started: another one may sign by now."""
+    return Seal(services.signer.keyring, f"{_PURPOSE} verifier", pending.until - STATE_MS).seal(pending.nonce)
 
 
-async def finish(services: Services, response: dict[str, str], cookie: str | None, signed_in: int | None) -> Attempt:
-    """Connect the login that has consented, and return the attempt. `signed_in` is the user of the browser's session.
+async def finish(
+    services: Services, response: dict[str, str], cookie: str | None, signed_in: int | None
+) -> PendingConsent:
+    """Connect the login that has consented, and return the pending. `signed_in` is the user of the browser's session.
 
     Raises:
         ServiceError: AUTH_INVALID_TOKEN if the response is not for this browser, VALIDATION_ERROR if the login did not
             consent, PROVIDER_API_ERROR.
     """
-    attempt = _opened(services, response)
-    async with services.storage.write() as session:  # of any browser: the first one ends the attempt
-        is_first = await identities.mark_used(session, _digest(response["state"]), attempt.until)
-    if not _may_finish(services, attempt, cookie, signed_in):
+    pending = _opened(services, response)
+    async with services.storage.write() as session:  # of any browser: the first one ends the pending
+        is_first = await identities.mark_used(session, _digest(response["state"]), pending.until)
+    if not _may_finish(services, pending, cookie, signed_in):
         raise ServiceError(AUTH_INVALID_TOKEN, _NOT_STARTED)
     if not is_first:
         raise ServiceError(AUTH_INVALID_TOKEN, f"This response was used before. {_AGAIN}")
     if "code" not in response:
         raise ServiceError(VALIDATION_ERROR, f"The login was not connected, because access was not granted. {_AGAIN}")
-    async with consents(services, attempt.owner_id):
-        await _redeem(services, attempt, response["code"])
-    return attempt
+    async with consents(services, pending.owner_id):
+        await _redeem(services, pending, response["code"])
+    return pending
 
 
-async def _redeem(services: Services, attempt: Attempt, code: str) -> None:
+async def _redeem(services: Services, pending: PendingConsent, code: str) -> None:
     try:
-        verifier = _verifier(services, attempt)
+        verifier = _verifier(services, pending)
         granted = await services.provider.consent.redeem(code, verifier, redirect_uri(services))
     except ProviderError as error:
         if error.reason == "rejected":
@@ -147,49 +149,49 @@ async def _redeem(services: Services, attempt: Attempt, code: str) -> None:
         raise provider_failure(error) from error
     if not granted.has_access or not granted.refresh_token:
         raise ServiceError(VALIDATION_ERROR, _NO_ACCESS)
-    await store(services, attempt, granted)
+    await store(services, pending, granted)
 
 
-def _opened(services: Services, response: dict[str, str]) -> Attempt:
-    """Return the attempt of a response, which this service has sealed."""
+def _opened(services: Services, response: dict[str, str]) -> PendingConsent:
+    """Return the pending of a response, which this service has sealed."""
     content = _seal(services, "state").unseal(response.get("state", ""))
-    attempt = None if content is None else Attempt(*json.loads(content))
-    if attempt is None or services.clock.now() >= attempt.until:
+    pending = None if content is None else PendingConsent(*json.loads(content))
+    if pending is None or services.clock.now() >= pending.until:
         raise ServiceError(AUTH_INVALID_TOKEN, _NOT_STARTED)
-    return attempt
+    return pending
 
 
-def _may_finish(services: Services, attempt: Attempt, cookie: str | None, signed_in: int | None) -> bool:
-    """Return whether a browser may finish an attempt."""
+def _may_finish(services: Services, pending: PendingConsent, cookie: str | None, signed_in: int | None) -> bool:
+    """Return whether a browser may finish an pending."""
     nonce = _seal(services, "cookie").unseal(cookie or "")
-    is_owner = attempt.owner_id == signed_in or bool(attempt.link)
-    return is_owner and not (attempt.in_browser and nonce != attempt.nonce)
+    is_owner = pending.owner_id == signed_in or bool(pending.link)
+    return is_owner and not (pending.in_browser and nonce != pending.nonce)
 
 
-async def store(services: Services, attempt: Attempt, granted: Granted) -> None:
+async def store(services: Services, pending: PendingConsent, granted: Granted) -> None:
     """Add the login, or make it active again, unless its owner's account has ended while the browser was away.
 
     Raises:
         ServiceError: AUTH_INVALID_TOKEN if the account is suspended or deleted, or if the link was used before.
     """
-    encrypted = services.vault.encrypt(granted.refresh_token, purpose(attempt.owner_id, granted.subject))
+    encrypted = services.vault.encrypt(granted.refresh_token, purpose(pending.owner_id, granted.subject))
     async with services.storage.write() as session:
-        owner = await users.lock_user(session, attempt.owner_id)
+        owner = await users.lock_user(session, pending.owner_id)
         has_ended = owner.suspended_at is not None  # a deletion sets it too
         if has_ended:
             await logins.decline(services, session, owner.id, granted)
         else:
-            await _connect(services, session, attempt, granted, encrypted)
+            await _connect(services, session, pending, granted, encrypted)
     if has_ended:
         raise ServiceError(AUTH_INVALID_TOKEN, _ENDED)
 
 
 async def _connect(
-    services: Services, session: AsyncSession, attempt: Attempt, granted: Granted, encrypted: str
+    services: Services, session: AsyncSession, pending: PendingConsent, granted: Granted, encrypted: str
 ) -> None:
     """Store the login in one transaction with the use of the link. The owner is locked."""
-    owner_id, now = attempt.owner_id, services.clock.now()
-    if attempt.link and not await identities.mark_used(session, attempt.link, now + LINK_MS):
+    owner_id, now = pending.owner_id, services.clock.now()
+    if pending.link and not await identities.mark_used(session, pending.link, now + LINK_MS):
         raise ServiceError(AUTH_INVALID_TOKEN, "This link was used before. Ask for a new one.")
     await logins.keep_consent(services, session, owner_id, granted.subject)
     number = await table.put(
@@ -204,7 +206,7 @@ async def _connect(
         last_error=None,
         last_error_at=None,
     )
-    by_link = {"by_link": True} if attempt.link else {}
+    by_link = {"by_link": True} if pending.link else {}
     await audit.record(services, session, "provider.connected", owner_id, connection_id=number, **by_link)
     status = ProviderConnectionStatus(id=number, state="active", url=page_of(services))
     event = events.new("provider_connection.connected", ProviderConnectionChanged(connection=status))
@@ -224,7 +226,7 @@ def new_link(services: Services, caller: Caller) -> ProviderConnectionLink:
 
 
 class Asking(NamedTuple):
-    """Who asks by a connect link."""
+    """The owner who asks by a connect link."""
 
     owner_id: int
     name: str
@@ -232,7 +234,7 @@ class Asking(NamedTuple):
     until: int
 
 
-async def of_link(services: Services, link: str) -> Asking:
+async def link_owner(services: Services, link: str) -> Asking:
     """Return who asks by a link.
 
     Raises:
@@ -257,7 +259,7 @@ async def begin_by_link(services: Services, link: str) -> Begun:
     Raises:
         ServiceError: AUTH_INVALID_TOKEN, SERVICE_UNAVAILABLE.
     """
-    asking = await of_link(services, link)
+    asking = await link_owner(services, link)
     return begin(services, asking.owner_id, in_browser=True, link=_digest(link))
 
 

@@ -6,7 +6,7 @@ from profilesvc.contract.provider_connections import ExportedLocation, ProviderC
 from profilesvc.domain.time import iso
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.logins import logins
-from profilesvc.storage import provider_logins as table
+from profilesvc.storage import logins as table
 
 
 async def export(services: Services, caller: Caller, connection_id: str) -> ProviderConnectionExport:

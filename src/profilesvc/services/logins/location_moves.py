@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from profilesvc.domain.request import in_background
+from profilesvc.domain.request import low_priority
 from profilesvc.domain.time import DAY
 from profilesvc.provider.port import ProviderError
 from profilesvc.services import audit
@@ -10,8 +10,8 @@ from profilesvc.services.context import Services
 from profilesvc.services.drafts import photos
 from profilesvc.services.holds import fit_plan, hold
 from profilesvc.services.provider_logins import provider_of
-from profilesvc.storage import holds, locations, users
-from profilesvc.storage import provider_logins as table
+from profilesvc.storage import holds, locations, provider_logins, users
+from profilesvc.storage import logins as table
 from profilesvc.storage.drafts import drafts
 
 _ENDED_FOR = 7 * DAY  # after which a login that its owner has not connected again holds no location
@@ -25,7 +25,7 @@ async def release(services: Services, owner_id: int, names: Collection[str]) -> 
         ServiceError: SERVICE_UNAVAILABLE.
     """
     async with services.storage.read() as session:
-        owners = await table.owners_of(session, list(names))
+        owners = await locations.owners_of(session, list(names))
     for name, other in owners.items():
         if other != owner_id and (number := await _lost_login(services, other, name)) is not None:
             services.storage.renew()
@@ -38,14 +38,14 @@ async def _lost_login(services: Services, owner_id: int, name: str) -> int | Non
         place = await locations.place_of(session, owner_id, name)
         if place is None or place.connection_id is None:
             return None
-        row = await table.find(session, owner_id, place.connection_id)
+        row = await provider_logins.find(session, owner_id, place.connection_id)
     if row is None:
         return None
     if row.state == "reauth_required":
         ended_at = row.last_error_at or services.clock.now()
         return row.id if ended_at <= services.clock.now() - _ENDED_FOR else None
     try:
-        with in_background():
+        with low_priority():
             await provider_of(services, row).location(name)
     except ProviderError as error:
         return row.id if error.not_found or error.http_status == _FORBIDDEN else None
@@ -63,7 +63,7 @@ async def _disconnect(services: Services, owner_id: int, name: str, number: int)
         await hold(services, session, owner_id, holds.at_locations([name]), "user_requested")
         documents = await drafts.documents(session, owner_id, [name])
         await table.forget(session, owner_id, [name], now)
+        for document in documents:
+            await photos.release(services, session, owner_id, document)
         await fit_plan(services, session, user)
         await audit.record(services, session, "provider.disconnected", owner_id, connection_id=number, location_id=name)
-    for document in documents:
-        await photos.release(services, owner_id, document)

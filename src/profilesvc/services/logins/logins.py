@@ -19,12 +19,12 @@ from profilesvc.contract.provider_connections import (
     ProviderConnectionList,
     RefusedLocation,
 )
-from profilesvc.contract.stored import shown
+from profilesvc.contract.stored import as_stored
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.profiles import at
-from profilesvc.domain.request import in_background
+from profilesvc.domain.request import low_priority
 from profilesvc.domain.time import DAY, HOUR, MINUTE, iso, iso_or_none
-from profilesvc.domain.updates import has_flag
+from profilesvc.domain.verification import has_flag
 from profilesvc.provider.port import Granted, ProviderError
 from profilesvc.services import audit, events
 from profilesvc.services.access import missing
@@ -32,13 +32,15 @@ from profilesvc.services.context import Caller, Services
 from profilesvc.services.drafts import photos
 from profilesvc.services.feed import feed
 from profilesvc.services.holds import fit_plan, hold
-from profilesvc.services.locations import assign_within_plan, store_imported
+from profilesvc.services.locations import assign_within_plan
 from profilesvc.services.logins import location_moves
+from profilesvc.services.logins.importing import Imported, store_imported
 from profilesvc.services.provider_errors import raising_provider_failure
 from profilesvc.services.provider_logins import consents, page_of, provider_of, purpose
-from profilesvc.storage import holds, locations, users
-from profilesvc.storage import provider_logins as table
+from profilesvc.storage import holds, locations, provider_logins, users
+from profilesvc.storage import logins as table
 from profilesvc.storage.drafts import drafts
+from profilesvc.storage.locations import Place
 from profilesvc.storage.provider_logins import ProviderLogin
 from profilesvc.storage.tables.columns import number_of
 
@@ -50,12 +52,12 @@ async def list_all(services: Services, caller: Caller) -> ProviderConnectionList
     """Return the logins that the caller has connected."""
     async with services.storage.read() as session:
         rows = await table.listing(session, caller.owner_id)
-        counts = await table.counts(session, caller.owner_id)
+        counts = await table.locations_by_login(session, caller.owner_id)
     return ProviderConnectionList(connections=[_entry(services, row, counts.get(row.id, 0)) for row in rows])
 
 
 def _entry(services: Services, row: ProviderLogin, count: int) -> ProviderConnectionEntry:
-    return shown(
+    return as_stored(
         ProviderConnectionEntry,
         {
             "id": row.id,
@@ -79,10 +81,10 @@ async def own(services: Services, caller: Caller, connection_id: str) -> tuple[P
         ServiceError: NOT_FOUND, also for another owner's connection and for one that is disconnected.
     """
     async with services.storage.read() as session:
-        row = await table.find(session, caller.owner_id, number_of(connection_id))
+        row = await provider_logins.find(session, caller.owner_id, number_of(connection_id))
         if row is None or row.state == "disconnected":
             raise missing("connection")
-        return row, (await table.counts(session, caller.owner_id)).get(row.id, 0)
+        return row, (await table.locations_by_login(session, caller.owner_id)).get(row.id, 0)
 
 
 async def summary(services: Services, caller: Caller, connection_id: str) -> ProviderConnectionEntry:
@@ -101,10 +103,10 @@ async def get(services: Services, caller: Caller, connection_id: str) -> Provide
         ServiceError: NOT_FOUND, PROVIDER_API_ERROR.
     """
     row, count = await own(services, caller, connection_id)
-    accounts = await _found(services, row)
-    found = [profile for _, profiles in accounts for profile in profiles]
+    accounts = await _offered(services, row)
+    names = [profile["name"] for _, profiles in accounts for profile in profiles]
     async with services.storage.read() as session:
-        owners = await table.owners_of(session, [profile["name"] for profile in found])
+        owners = await locations.owners_of(session, names)
     listed = [
         FoundAccount(
             name=account["name"],
@@ -115,10 +117,10 @@ async def get(services: Services, caller: Caller, connection_id: str) -> Provide
         for account, profiles in accounts
     ]
     entry = _entry(services, row, count).model_dump(warnings=False)
-    return shown(ProviderConnectionDetail, {**entry, "accounts": listed})
+    return as_stored(ProviderConnectionDetail, {**entry, "accounts": listed})
 
 
-async def _found(services: Services, row: ProviderLogin) -> list[tuple[JsonObject, list[JsonObject]]]:
+async def _offered(services: Services, row: ProviderLogin) -> list[tuple[JsonObject, list[JsonObject]]]:
     """Return the accounts that a login sees, each with the profiles of its locations."""
     with raising_provider_failure():
         provider = provider_of(services, row)
@@ -155,8 +157,8 @@ async def import_locations(
     _require_one(body)
     row, _ = await own(services, caller, connection_id)
     started = services.clock.now()
-    with in_background():
-        accounts = await _found(services, row)
+    with low_priority():
+        accounts = await _offered(services, row)
     chosen = {
         profile["name"]: (account["name"], profile)
         for account, profiles in accounts
@@ -168,8 +170,9 @@ async def import_locations(
     await location_moves.release(services, caller.owner_id, chosen)
     for name, (account, profile) in chosen.items():
         async with services.storage.write() as session:  # one each, so that a long import blocks no other writer
-            values = {"account": account, "profile_read_at": started}
-            problem = await _import(services, session, row, values, profile, body)
+            is_verified = has_flag(profile, "hasVoiceOfMerchant")
+            location = Imported(profile, Place(account, row.id), started, is_verified)
+            problem = await _import(services, session, row, location, body)
         if problem:
             refused[name] = problem
     imported = [name for name in chosen if refused.get(name) != "unavailable"]
@@ -209,26 +212,22 @@ async def _import(
     services: Services,
     session: AsyncSession,
     row: ProviderLogin,
-    values: JsonObject,
-    profile: JsonObject,
+    location: Imported,
     body: ProviderConnectionImport,
 ) -> str | None:
     """Import one location, and return why it was not, or not into the business. A new business is added with it.
 
-    `values` are its account and when the profile was read.
-
     Raises:
         ServiceError: NOT_FOUND if the connection was disconnected meanwhile.
     """
-    name, owner_id = profile["name"], row.owner_id
+    name, owner_id = location.name, row.owner_id
     await users.lock_user(session, owner_id)
-    current = await table.find(session, owner_id, row.id)
+    current = await provider_logins.find(session, owner_id, row.id)
     if current is None or current.state == "disconnected":  # while the provider was asked
         raise missing("connection")
-    if not await table.claim(session, owner_id, name):
+    if not await locations.claim(session, owner_id, name):
         return "unavailable"
-    values = {**values, "connection_id": row.id, "is_verified": has_flag(profile, "hasVoiceOfMerchant")}
-    await store_imported(services, session, owner_id, values, profile)
+    await store_imported(services, session, owner_id, location)
     if body.business_id is None and body.business_name is None:
         return None
     stored = await locations.state(session, owner_id, name)
@@ -246,8 +245,8 @@ async def _business(services: Services, session: AsyncSession, owner_id: int, bo
     if body.business_name is None:
         assert body.business_id is not None, "one of the two is set"
         return body.business_id
-    found = await users.business_named(session, owner_id, body.business_name)
-    return found or await users.add_business(session, owner_id, body.business_name, services.clock.now())
+    business = await users.business_named(session, owner_id, body.business_name)
+    return business or await users.add_business(session, owner_id, body.business_name, services.clock.now())
 
 
 async def disconnect(services: Services, caller: Caller, connection_id: str) -> ProviderConnectionDisconnected:
@@ -271,7 +270,7 @@ async def end(services: Services, row: ProviderLogin) -> ProviderConnectionDisco
     now, owner_id = services.clock.now(), row.owner_id
     async with services.storage.write() as session:
         user = await users.lock_user(session, owner_id)
-        current = await table.find(session, owner_id, row.id)
+        current = await provider_logins.find(session, owner_id, row.id)
         if current is None or current.state == "disconnected":  # by another request in the meantime
             raise missing("connection")
         row = current
@@ -291,15 +290,16 @@ async def end(services: Services, row: ProviderLogin) -> ProviderConnectionDisco
 
 
 async def _release_photos(services: Services, owner_id: int, documents: list[str]) -> None:
-    for document in documents:
-        await photos.release(services, owner_id, document)
+    async with services.storage.write() as session:
+        for document in documents:
+            await photos.release(services, session, owner_id, document)
 
 
 async def withdraw(services: Services, session: AsyncSession, row: ProviderLogin) -> None:
     """Forget a login, but for its encrypted token, by which `revoke_due` withdraws the consent."""
     empty = {"subject": None, "email": None, "last_error": None, "last_error_at": None}
-    ended = _ended(services, row.owner_id, row.subject or "", _kept(services, row).token)
-    await table.change(session, row.owner_id, row.id, **empty, **ended)
+    ended = _ended(services, row.owner_id, row.subject or "", _consent(services, row).token)
+    await provider_logins.change(session, row.owner_id, row.id, **empty, **ended)
 
 
 async def decline(services: Services, session: AsyncSession, owner_id: int, granted: Granted) -> None:
@@ -315,32 +315,32 @@ async def decline(services: Services, session: AsyncSession, owner_id: int, gran
 
 def _ended(services: Services, owner_id: int, subject: str, token: str) -> dict[str, object]:
     """Return the columns of a login that is disconnected, with its token if there is one to revoke."""
-    kept = services.vault.encrypt(f"{subject} {token}", purpose(owner_id, None)) if token else None
-    revoke_at = services.clock.now() if kept else None
-    return {"state": "disconnected", "scopes": "", "refresh_token": kept, "revoke_at": revoke_at}
+    encrypted = services.vault.encrypt(f"{subject} {token}", purpose(owner_id, None)) if token else None
+    revoke_at = services.clock.now() if encrypted else None
+    return {"state": "disconnected", "scopes": "", "refresh_token": encrypted, "revoke_at": revoke_at}
 
 
-class _Kept(NamedTuple):
+class _Consent(NamedTuple):
     """The refresh token of a login. The subject is with it, encrypted, once the login is disconnected."""
 
     subject: str = ""
     token: str = ""
 
 
-def _kept(services: Services, row: ProviderLogin) -> _Kept:
+def _consent(services: Services, row: ProviderLogin) -> _Consent:
     try:
         text = services.vault.decrypt(row.refresh_token or "", purpose(row.owner_id, row.subject))
     except ValueError:
-        return _Kept()
+        return _Consent()
     subject, _, token = text.rpartition(" ")
-    return _Kept(subject, token)
+    return _Consent(subject, token)
 
 
 async def keep_consent(services: Services, session: AsyncSession, owner_id: int, subject: str) -> None:
     """Do not withdraw the earlier consent of a login that is connected again: that would end the new one too."""
     for row in await table.revoking(session, owner_id):
-        if _kept(services, row).subject == subject:
-            await table.change(session, owner_id, row.id, refresh_token=None, revoke_at=None)
+        if _consent(services, row).subject == subject:
+            await provider_logins.change(session, owner_id, row.id, refresh_token=None, revoke_at=None)
 
 
 async def revoke_due(services: Services) -> None:
@@ -354,10 +354,10 @@ async def revoke_due(services: Services) -> None:
 async def _revoke(services: Services, row: ProviderLogin) -> None:
     async with consents(services, row.owner_id):
         async with services.storage.read() as session:
-            current = await table.find(session, row.owner_id, row.id)
+            current = await provider_logins.find(session, row.owner_id, row.id)
         if current is None or current.refresh_token is None:  # connected again, or revoked by another process
             return
-        token, has_failed = _kept(services, current).token, False
+        token, has_failed = _consent(services, current).token, False
         if token:
             try:
                 await services.provider.consent.revoke(token)
@@ -373,4 +373,4 @@ async def _note_revocation(services: Services, row: ProviderLogin, *, has_failed
         values: dict[str, object] = {"refresh_token": None, "revoke_at": None, "revoke_tries": tries + 1}
         if has_failed and tries < len(_REVOKE_PAUSES):
             values = {"revoke_at": services.clock.now() + _REVOKE_PAUSES[tries], "revoke_tries": tries + 1}
-        await table.change(session, row.owner_id, row.id, **values)
+        await provider_logins.change(session, row.owner_id, row.id, **values)

@@ -21,10 +21,10 @@ from profilesvc.contract.alerts import (
 from profilesvc.contract.errors import CONFLICT
 from profilesvc.contract.events import EventType
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.stored import acting, shown, stored_list, stored_object
+from profilesvc.contract.stored import acting, as_stored, stored_list, stored_object
 from profilesvc.domain.alerts import next_time, quiet_until
 from profilesvc.domain.errors import ServiceError, invalid
-from profilesvc.domain.mailboxes import mailbox
+from profilesvc.domain.hosts import mailbox
 from profilesvc.domain.time import DAY, iso
 from profilesvc.domain.webhooks import derived
 from profilesvc.services.access import missing
@@ -93,13 +93,13 @@ async def list_all(services: Services, caller: Caller) -> AlertList:
 
 async def failures(services: Services, caller: Caller) -> dict[int, Failure]:
     """Return the addresses of the caller to which no message can be sent, by their ids."""
-    found: dict[int, Failure] = {}
+    by_channel: dict[int, Failure] = {}
     async with services.storage.read() as session:
         for row in await channels.listing(session, caller.owner_id, ALERTS.kinds):
             if row.failing_since is not None:
                 attempts = stored_list(await deliveries.last_attempts(session, caller.owner_id, row.id))
-                found[row.id] = Failure(row.failing_since, attempts[-1]["error"] if attempts else None)
-    return found
+                by_channel[row.id] = Failure(row.failing_since, attempts[-1]["error"] if attempts else None)
+    return by_channel
 
 
 async def get(services: Services, caller: Caller, alert_id: str) -> AlertEntry:
@@ -127,8 +127,8 @@ async def change(services: Services, caller: Caller, alert_id: str, body: AlertC
     async with services.storage.write() as session:
         user = await users.lock_user(session, caller.owner_id)
         row = await ALERTS.own(session, caller, number, locked=True)
-        sent = {name: getattr(body, name) for name in body.model_fields_set - {"enabled"}}
-        fields = {name: value for name, value in sent.items() if value is not None or name == "quiet_time"}
+        body_fields = {name: getattr(body, name) for name in body.model_fields_set - {"enabled"}}
+        fields = {name: value for name, value in body_fields.items() if value is not None or name == "quiet_time"}
         values: dict[str, object] = dict(_columns(settings_of(row).model_copy(update=fields), _unread(row, fields)))
         if body.enabled:
             values |= switched(None)
@@ -306,8 +306,8 @@ async def _named(services: Services, address: str) -> Channel | None:
         return await channels.find(session, owner_id, number, ALERTS.kinds)
 
 
-def _is_equal(sent: str, digest: str) -> bool:
-    return hmac.compare_digest(sent.encode(), digest.encode())
+def _is_equal(token: str, digest: str) -> bool:
+    return hmac.compare_digest(token.encode(), digest.encode())
 
 
 def _digest(services: Services, nonce: str, purpose: str) -> str:
@@ -335,7 +335,7 @@ def _columns(settings: AlertSettings, unread: JsonObject) -> dict[str, str]:
 def _entry(row: Channel) -> AlertEntry:
     status = "active" if row.confirmed_at is not None else "unconfirmed"
     settings = settings_of(row)
-    return shown(
+    return as_stored(
         AlertEntry,
         {
             **{name: getattr(settings, name) for name in AlertSettings.model_fields},

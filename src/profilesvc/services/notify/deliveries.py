@@ -1,6 +1,6 @@
 """Deliveries to webhooks of owners: queue them, and list what was delivered."""
 
-from profilesvc.contract.stored import shown, stored_list
+from profilesvc.contract.stored import as_stored, stored_list
 from profilesvc.contract.webhooks import (
     MOST_RECOVERED,
     DeliveryAttempt,
@@ -48,10 +48,10 @@ async def _queue(services: Services, caller: Caller, number: int, delivery: int 
     async with services.storage.write() as session:
         await WEBHOOKS.enabled(session, caller, number)
         if delivery is not None:
-            sent = await deliveries.find(session, owner_id, number, delivery)
-            if sent is None or (sent.event_id is not None and sent.type is None):
+            repeated = await deliveries.find(session, owner_id, number, delivery)
+            if repeated is None or (repeated.event_id is not None and repeated.type is None):
                 raise missing("delivery")
-            event_id = sent.event_id
+            event_id = repeated.event_id
         added = await deliveries.add(session, owner_id, number, event_id, services.clock.now())
         row = await deliveries.find(session, owner_id, number, added)
         services.due.set()
@@ -71,7 +71,7 @@ async def recover(services: Services, caller: Caller, webhook_id: str, body: Web
     since = instant_of("since", body.since, "2026-01-02T03:04:05Z")
     if since > now:
         raise invalid("body", "since", "must not be in the future")
-    since = max(since, now - events.KEPT)
+    since = max(since, now - events.RETENTION)
     await services.limiter.count("calls-per-user", caller.owner_id)
     async with services.storage.read() as session:
         channel = await WEBHOOKS.enabled(session, caller, number, locked=False)
@@ -105,10 +105,10 @@ async def list_deliveries(
     async with services.storage.read() as session:
         await WEBHOOKS.own(session, caller, number)
         rows = await deliveries.page(session, caller.owner_id, number, before, limit + 1, state=state)
-    shown = rows[:limit]
+    page = rows[:limit]
     return DeliveryList(
-        deliveries=[_delivery(caller.owner_id, row) for row in shown],
-        next_before=page_tokens.cursor(services, caller.owner_id, _list_of(number), shown[-1].id)
+        deliveries=[_delivery(caller.owner_id, row) for row in page],
+        next_before=page_tokens.cursor(services, caller.owner_id, _list_of(number), page[-1].id)
         if len(rows) > limit
         else None,
     )
@@ -138,8 +138,8 @@ def _delivery(owner_id: int, row: Delivery) -> DeliveryEntry:
     if row.event_id is not None and row.type is not None and row.event_created_at is not None:
         stored = StoredPublishedEvent(row.event_id, row.event_created_at, row.type, row.data or "{}")
         event = events.published(owner_id, stored)
-    attempts = [shown(DeliveryAttempt, {**each, "at": iso(each["at"])}) for each in stored_list(row.attempts)]
-    return shown(
+    attempts = [as_stored(DeliveryAttempt, {**each, "at": iso(each["at"])}) for each in stored_list(row.attempts)]
+    return as_stored(
         DeliveryEntry,
         {
             "id": row.id,

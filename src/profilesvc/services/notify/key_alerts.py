@@ -1,4 +1,4 @@
-"""How the site of a key is watched: its grace, and until when alerts are snoozed."""
+"""The alert settings of a key's site: its grace, and the end of a snooze."""
 
 from profilesvc.contract.alerts import KeyAlerts, KeyAlertsChange
 from profilesvc.domain.errors import invalid
@@ -21,7 +21,7 @@ async def get(services: Services, caller: Caller, client_id: str) -> KeyAlerts:
         key = await keys.own(session, client_id, caller.owner_id)
         if key is None or not key.is_live(services.clock.now()):
             raise missing("API key")
-        return _shown(client_id, *await watches.choices(session, caller.owner_id, key.id))
+        return _alerts(client_id, *await watches.choices(session, caller.owner_id, key.id))
 
 
 async def change(services: Services, caller: Caller, client_id: str, body: KeyAlertsChange) -> KeyAlerts:
@@ -43,7 +43,7 @@ async def change(services: Services, caller: Caller, client_id: str, body: KeyAl
         if before[1] is not None and before[1] != snoozed:
             await alerts.end_wait(session, key.owner_id, [before[1]], now)
             services.due.set()
-    return _shown(client_id, grace, snoozed)
+    return _alerts(client_id, grace, snoozed)
 
 
 def _snooze(text: str | None, now: int) -> int | None:
@@ -55,5 +55,5 @@ def _snooze(text: str | None, now: int) -> int | None:
     return until
 
 
-def _shown(client_id: str, grace: int, until: int | None) -> KeyAlerts:
+def _alerts(client_id: str, grace: int, until: int | None) -> KeyAlerts:
     return KeyAlerts(client_id=client_id, grace_seconds=grace, snoozed_until=iso_or_none(until))

@@ -20,10 +20,12 @@ import dns.asyncresolver
 import dns.exception
 import dns.resolver
 
+from profilesvc.services.context import Resolver, Services
+
 SECONDS = 4.0  # for a lookup
 _QUESTION_SECONDS = 3.0  # less, because some name servers respond to the question for IPv4 addresses only
-_KEPT_SECONDS = 60.0  # for a name without an address, and at most for one with addresses
-_KEPT = 4_096  # names
+_MOST_SECONDS = 60.0  # for a name without an address, and at most for one with addresses
+_MOST_NAMES = 4_096  # names
 _MOST_ADDRESSES = 16  # of a name
 _WAITING = 256  # lookups of an owner behind the one that runs
 _AT_A_TIME = 100  # lookups of all owners; each has a socket for IPv4 and one for IPv6 addresses
@@ -31,15 +33,14 @@ _LOOPBACK = ["127.0.0.1", "::1"]
 Parsed = TypeVar("Parsed")
 
 
-class Found(NamedTuple):
+class Resolved(NamedTuple):
     """The addresses of a name, and for how many seconds they may be used."""
 
     addresses: list[str]
     seconds: float
 
 
-Resolver = Callable[[int, str], Awaitable[list[str]]]  # the addresses of a host, asked for by an owner; or OSError
-Query = Callable[[str], Awaitable[Found]]
+Query = Callable[[str], Awaitable[Resolved]]
 
 
 @dataclass
@@ -57,7 +58,7 @@ class Lookups:
         self._query, self._clock = query or SystemNames().query, clock
         self._turns: dict[int, _Turn] = {}
         self._slots = asyncio.Semaphore(_AT_A_TIME)
-        self._kept: OrderedDict[str, tuple[float, list[str]]] = OrderedDict()  # until when, and the addresses if any
+        self._cache: OrderedDict[str, tuple[float, list[str]]] = OrderedDict()  # until when, and the addresses if any
 
     async def __call__(self, owner_id: int, host: str) -> list[str]:
         """Return the addresses of a host.
@@ -95,18 +96,18 @@ class Lookups:
     async def _look_up(self, host: str) -> list[str]:
         try:
             async with asyncio.timeout(SECONDS):
-                found = await self._query(host)
+                resolved = await self._query(host)
         except (OSError, dns.exception.DNSException):  # OSError: also TimeoutError
-            found = Found([], _KEPT_SECONDS)
-        addresses = found.addresses[:_MOST_ADDRESSES]
-        if len(self._kept) >= _KEPT:
-            self._kept.popitem(last=False)
-        self._kept.pop(host, None)
-        self._kept[host] = self._clock() + min(found.seconds, _KEPT_SECONDS), addresses
+            resolved = Resolved([], _MOST_SECONDS)
+        addresses = resolved.addresses[:_MOST_ADDRESSES]
+        if len(self._cache) >= _MOST_NAMES:
+            self._cache.popitem(last=False)
+        self._cache.pop(host, None)
+        self._cache[host] = self._clock() + min(resolved.seconds, _MOST_SECONDS), addresses
         return addresses
 
     def _remembered(self, host: str) -> list[str] | None:
-        until, addresses = self._kept.get(host, (0.0, []))
+        until, addresses = self._cache.get(host, (0.0, []))
         return addresses if self._clock() < until else None
 
 
@@ -127,7 +128,7 @@ class SystemNames:
         self._hosts = _File(hosts, _parsed_hosts)
         self._servers = servers or _File(Path("/etc/resolv.conf"), _parsed_servers)
 
-    async def query(self, host: str) -> Found:
+    async def query(self, host: str) -> Resolved:
         """Return the addresses of a host, those of IPv4 first because more networks have it.
 
         Like getaddrinfo, look in the hosts file first, then ask for the name and for the ones of the search list.
@@ -137,21 +138,21 @@ class SystemNames:
             dns.exception.DNSException: The name has no address, or no name server has responded.
         """
         if addresses := self._hosts().get(host):
-            return Found(addresses, 0)
+            return Resolved(addresses, 0)
         if host == "localhost" or host.endswith(".localhost"):  # RFC 6761 section 6.3
-            return Found(_LOOPBACK, 0)
+            return Resolved(_LOOPBACK, 0)
         servers = self._servers()
         questions = (servers.resolve(host, kind, search=True, lifetime=_QUESTION_SECONDS) for kind in ("A", "AAAA"))
         answers = await asyncio.gather(*questions, return_exceptions=True)
-        found = [answer for answer in answers if not isinstance(answer, BaseException)]
-        if not found:
+        responses = [answer for answer in answers if not isinstance(answer, BaseException)]
+        if not responses:
             raise next(answer for answer in answers if isinstance(answer, BaseException))
-        addresses = [str(record.address) for answer in found for record in answer]
-        return Found(addresses, min(answer.chaining_result.minimum_ttl for answer in found))
+        addresses = [str(record.address) for answer in responses for record in answer]
+        return Resolved(addresses, min(answer.chaining_result.minimum_ttl for answer in responses))
 
 
 class _File(Generic[Parsed]):
-    """What a small file contains, parsed again when it has changed."""
+    """The content of a small file, parsed again when the file has changed."""
 
     def __init__(self, path: Path, parse: Callable[[Path], Parsed]) -> None:
         self._path, self._parse = path, parse
@@ -170,17 +171,17 @@ class _File(Generic[Parsed]):
 
 def _parsed_hosts(path: Path) -> dict[str, list[str]]:
     """Return the addresses by name, in lower case (hosts(5))."""
-    found: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     try:
         lines = path.read_text(errors="replace").lower().splitlines()
     except OSError:
-        return found
+        return by_name
     for line in lines:
         address, *names = line.partition("#")[0].split() or [""]
         if _is_address(address):
             for name in names:
-                found.setdefault(name, []).append(address)
-    return found
+                by_name.setdefault(name, []).append(address)
+    return by_name
 
 
 def _parsed_servers(path: Path) -> dns.asyncresolver.Resolver:
@@ -190,3 +191,8 @@ def _parsed_servers(path: Path) -> dns.asyncresolver.Resolver:
         resolver = dns.asyncresolver.Resolver(configure=False)
         resolver.nameservers = ["127.0.0.1"]
         return resolver
+
+
+def resolver_of(services: Services) -> Resolver:
+    """Return the resolver of a service: the one that it was given, or the lookups of this process."""
+    return services.resolver or services.part(Lookups)

@@ -1,4 +1,4 @@
-"""What time does to keys: their events (docs/events.md). `operations/notify/sweep.py` finds the keys."""
+"""Events of keys that time causes (docs/events.md). `operations/notify/sweep.py` finds the keys."""
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -9,7 +9,7 @@ from profilesvc.services import events, key_events
 from profilesvc.services.context import Services
 from profilesvc.services.heartbeats import is_mismatch, status_of
 from profilesvc.storage import heartbeats
-from profilesvc.storage.heartbeats import Watched
+from profilesvc.storage.heartbeats import KeyStatus
 from profilesvc.storage.notify import watches
 from profilesvc.storage.notify.watches import Stale
 
@@ -37,28 +37,28 @@ async def update(services: Services, session: AsyncSession, key: Stale, now: int
     Every change is conditional, so that two processes publish it once. Without `may_alarm` only good news is
     published: the site is online.
     """
-    current = await heartbeats.watched(session, key.client_id, key.owner_id)
+    current = await heartbeats.status(session, key.client_id, key.owner_id)
     if current is None or current.revoked_at is not None:
         return
     state = state_of(key, current.last_heartbeat_at, now)
     if state != key.state and (may_alarm or state == "online") and await watches.flip(session, key, state, now):
         kind = _KINDS.get(state)
         if kind is not None:
-            _publish(services, session, kind, key, current, now)
+            await _publish(services, session, kind, key, current, now)
     mismatch = is_mismatch(current, now)
     if mismatch != key.site_mismatch and await watches.note_mismatch(session, key, mismatch, now) and mismatch:
-        _publish(services, session, "connection.site_mismatch", key, current, now)
+        await _publish(services, session, "connection.site_mismatch", key, current, now)
     days = _days_before_the_end(key, now)
     is_news = days > 0 and (key.expiry_announced == 0 or days < key.expiry_announced)
     if is_news and await watches.note_expiry(session, key, days, now):
         await key_events.publish(services, session, "key.expiring", key.owner_id, [key.key_id])
 
 
-def _publish(
-    services: Services, session: AsyncSession, kind: EventType, key: Stale, current: Watched, now: int
+async def _publish(
+    services: Services, session: AsyncSession, kind: EventType, key: Stale, current: KeyStatus, now: int
 ) -> None:
-    connection = status_of(current, now)
-    data = ConnectionChanged(client_id=key.client_id, location_id=key.location_name, connection=connection)
+    status = status_of(await heartbeats.explained(session, key.owner_id, current, now), now)
+    data = ConnectionChanged(client_id=key.client_id, location_id=key.location_name, connection=status)
     event = events.new(kind, data, key_id=key.key_id, location_name=key.location_name)
     events.publish(services, session, key.owner_id, event)
 

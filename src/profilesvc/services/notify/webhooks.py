@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import PLAN_RESTRICTION
 from profilesvc.contract.events import WebhookDisabled
-from profilesvc.contract.stored import shown
+from profilesvc.contract.stored import as_stored
 from profilesvc.contract.webhooks import (
     SECRET_WARNING,
     WebhookChange,
@@ -27,6 +27,7 @@ from profilesvc.services import events
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.notify.channels import OwnChannels, digest_of, new_nonce, switched
+from profilesvc.services.notify.resolving import resolver_of
 from profilesvc.storage import users
 from profilesvc.storage.notify import channels
 from profilesvc.storage.notify.channels import Channel
@@ -193,7 +194,7 @@ async def _require_public(services: Services, caller: Caller, target: Target) ->
     await services.limiter.count("calls-per-user", caller.owner_id)
     try:
         async with asyncio.timeout(_RESOLVE_SECONDS):
-            addresses = await services.resolver(caller.owner_id, target.host)
+            addresses = await resolver_of(services)(caller.owner_id, target.host)
     except OSError:  # also TimeoutError
         return
     if not all(map(is_public, addresses)):
@@ -206,7 +207,7 @@ def _secret(services: Services, nonce: str) -> str:
 
 def _entry(channel: Channel, now: int) -> WebhookEntry:
     until = channel.previous_until
-    return shown(
+    return as_stored(
         WebhookEntry,
         {
             "id": channel.id,

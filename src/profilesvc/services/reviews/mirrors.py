@@ -4,13 +4,14 @@ import hashlib
 import json
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.domain.time import DAY, SECOND
+from profilesvc.domain.time import SECOND
 from profilesvc.services.context import AllowedLocation, Services
+from profilesvc.services.locations import ANNOUNCED_AGE
 from profilesvc.services.provider_logins import require_kept
-from profilesvc.storage import feed
-from profilesvc.storage.feed import What
+from profilesvc.storage import locations
+from profilesvc.storage.locations import What
+from profilesvc.storage.reviews import mirrors
 
-VALID = DAY
 # The clocks of processes differ, and a change of ours may be visible at the provider only a moment later.
 _MARGIN = 2 * SECOND
 
@@ -19,10 +20,10 @@ async def find(services: Services, location: AllowedLocation, *query: object) ->
     """Return the provider's response to a query, if it is stored and still valid."""
     if not services.settings.notifications.enabled:
         return None
-    after = services.clock.now() - VALID
+    after = services.clock.now() - ANNOUNCED_AGE
     async with services.storage.read() as session:
-        found = await feed.mirrored(session, location.owner_id, location.name, _digest(query), after)
-    return None if found is None else dict(json.loads(found))
+        text = await mirrors.find(session, location.owner_id, location.name, _digest(query), after)
+    return None if text is None else dict(json.loads(text))
 
 
 async def store(
@@ -37,14 +38,14 @@ async def store(
     text = json.dumps(document)
     async with services.storage.write() as session:
         await require_kept(session, location)
-        await feed.mirror(session, location.owner_id, location.name, _digest(query), read_at, text)
+        await mirrors.put(session, location.owner_id, location.name, _digest(query), read_at, text)
 
 
 async def expire(services: Services, location: AllowedLocation, what: What) -> None:
     """Let the next read of what has changed go to the provider."""
     if services.settings.notifications.enabled:
         async with services.storage.write() as session:
-            await feed.expire(session, location.owner_id, location.name, what, services.clock.now() + _MARGIN)
+            await locations.expire(session, location.owner_id, location.name, what, services.clock.now() + _MARGIN)
 
 
 def _digest(query: tuple[object, ...]) -> str:

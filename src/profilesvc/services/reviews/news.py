@@ -1,4 +1,4 @@
-"""Which reviews are new or changed: `review.created` and `review.updated`, once for each change.
+"""New and changed reviews: `review.created` and `review.updated`, once for each change.
 
 A mark for each location has the update times of the last ones (`domain/reviews.py`), and it
 changes in the transaction of the events. The first reading of a location stores the mark without an event.
@@ -50,11 +50,11 @@ async def note(
         after = first_seen(listed, is_all=is_complete) if seen is None else with_listed(seen, listed)
         if after == seen:
             return True
-        found = [] if seen is None else [_event(location, each, by_id[each.id]) for each in news(seen, listed)]
+        published = [] if seen is None else [_event(location, each, by_id[each.id]) for each in news(seen, listed)]
         async with services.storage.write() as session:
             await require_kept(session, location)
             if await readings.see(session, location.owner_id, location.name, seen, after):
-                events.publish(services, session, location.owner_id, *found)
+                events.publish(services, session, location.owner_id, *published)
                 return True
     return True  # the next reading lists the same reviews
 

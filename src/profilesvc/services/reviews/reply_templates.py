@@ -17,7 +17,7 @@ LONGEST_NAME = 60
 async def listing(services: Services, caller: Caller) -> list[ReplyTemplate]:
     """Return the templates of the owner by name."""
     async with services.storage.read() as session:
-        return await reply_templates.of_owner(session, caller.owner_id)
+        return await reply_templates.templates(session, caller.owner_id)
 
 
 async def save(services: Services, caller: Caller, name: str, text: str) -> None:

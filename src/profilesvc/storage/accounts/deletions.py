@@ -23,7 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, insert_into
+from profilesvc.database.statements import Executor, columns, insert_into, record, records
 from profilesvc.storage.domains import ANY
 from profilesvc.storage.keys import domains_of
 from profilesvc.storage.notify.channels import put_notice
@@ -81,7 +81,7 @@ DELETED = frozenset(
 # Directories, which have no index on the owner: their rows are deleted with the rows that they lead to.
 DELETED_WITH = {"location_owners": "locations", "changed_locations": "locations", "key_domains": "keys"}
 DELETED_AT_ONCE = frozenset({"emails", "identities"})  # by the request, so that the person can become a new user
-KEPT = {
+RETAINED = {
     "audit": "what happened and when, without the network, the key and the details, until it is 400 days old",
     "deletions": "when the account was deleted, and the digest of its address, as long as the audit trail",
 }
@@ -100,7 +100,7 @@ class Deletion(NamedTuple):
     finished_at: int | None
 
 
-_COLUMNS = [deletions.c[name] for name in Deletion._fields]
+_COLUMNS = columns(deletions, Deletion._fields)
 
 
 def in_order() -> list[Table]:
@@ -126,34 +126,32 @@ async def request(session: AsyncSession, user: UserState, digest: str, now: int)
 
 
 async def find(session: Executor, owner_id: int) -> Deletion | None:
-    row = (await session.execute(select(*_COLUMNS).where(deletions.c.owner_id == owner_id))).first()
-    return None if row is None else Deletion._make(row)
+    return await record(session, Deletion, select(*_COLUMNS).where(deletions.c.owner_id == owner_id))
 
 
-async def of_address(session: Executor, digest: str) -> Deletion | None:
+async def last_deletion(session: Executor, digest: str) -> Deletion | None:
     """Return the last deletion of an account that had an address, for the operator."""
     query = select(*_COLUMNS).where(deletions.c.digest == digest).order_by(deletions.c.requested_at.desc()).limit(1)
-    row = (await session.execute(query)).first()
-    return None if row is None else Deletion._make(row)
+    return await record(session, Deletion, query)
 
 
 async def unfinished(session: Executor, limit: int) -> list[Deletion]:
     """Return the deletions of all owners that are not finished, oldest first."""
     query = select(*_COLUMNS).where(deletions.c.finished_at.is_(None)).order_by(deletions.c.requested_at)
-    return [Deletion._make(row) for row in await session.execute(query.limit(limit))]
+    return await records(session, Deletion, query.limit(limit))
 
 
 async def finished(session: Executor, before: int, limit: int) -> list[Deletion]:
     """Return the deletions of all owners that were finished before an instant."""
     query = select(*_COLUMNS).where(deletions.c.finished_at < before).order_by(deletions.c.finished_at)
-    return [Deletion._make(row) for row in await session.execute(query.limit(limit))]
+    return await records(session, Deletion, query.limit(limit))
 
 
 async def finish(session: AsyncSession, owner_id: int, now: int) -> None:
     await session.execute(update(deletions).where(deletions.c.owner_id == owner_id).values(finished_at=now))
 
 
-async def counts(session: Executor, owner_id: int) -> dict[str, int]:
+async def rows_by_table(session: Executor, owner_id: int) -> dict[str, int]:
     """Return how many rows of an owner each table has that is deleted from, in the order of their names.
 
     One statement reads them, because a slow database would spend the time of a request on a statement for each.

@@ -28,6 +28,6 @@ async def page(
     query = query.where(table.c.owner_id == owner_id).order_by(*place).limit(limit)
     if after is not None:
         query = query.where(tuple_(*place) > after)
-    found = [tuple(row) for row in await session.execute(query)]
-    last = found[-1][len(columns) :] if len(found) == limit else None
-    return RowPage([row[: len(columns)] for row in found], last)
+    rows = [tuple(row) for row in await session.execute(query)]
+    last = rows[-1][len(columns) :] if len(rows) == limit else None
+    return RowPage([row[: len(columns)] for row in rows], last)

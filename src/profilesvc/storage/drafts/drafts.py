@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from sqlalchemy import ColumnElement, and_, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, upsert
+from profilesvc.database.statements import Executor, columns, has_row, record, records, upsert
 from profilesvc.storage.tables import drafts, users
 
 State = Literal["draft", "scheduled", "sending", "failed"]
@@ -45,26 +45,25 @@ class DueDraft(NamedTuple):
     plan: str
 
 
-_COLUMNS = [drafts.c[name] for name in Draft._fields]
+_COLUMNS = columns(drafts, Draft._fields)
 
 
 def _is(owner_id: int, draft_id: str) -> ColumnElement[bool]:
     return and_(drafts.c.owner_id == owner_id, drafts.c.id == draft_id)
 
 
-async def of_location(session: Executor, owner_id: int, location: str, limit: int) -> list[Draft]:
+async def location_drafts(session: Executor, owner_id: int, location: str, limit: int) -> list[Draft]:
     """Return drafts of a location, the next to be published first."""
     query = select(*_COLUMNS).where(drafts.c.owner_id == owner_id, drafts.c.location_name == location)
     order = (func.coalesce(drafts.c.due_at, 0), drafts.c.updated_at)
-    return [Draft._make(row) for row in await session.execute(query.order_by(*order).limit(limit))]
+    return await records(session, Draft, query.order_by(*order).limit(limit))
 
 
 async def heads(session: Executor, owner_id: int) -> list[Head]:
     """Return the drafts of all locations of an owner, the next to be published first, those without a time last."""
     order = (drafts.c.due_at.is_(None), drafts.c.due_at, drafts.c.updated_at.desc())
-    columns = [drafts.c[name] for name in Head._fields]
-    query = select(*columns).where(drafts.c.owner_id == owner_id).order_by(*order)
-    return [Head._make(row) for row in await session.execute(query)]
+    query = select(*columns(drafts, Head._fields)).where(drafts.c.owner_id == owner_id)
+    return await records(session, Head, query.order_by(*order))
 
 
 async def texts(session: Executor, owner_id: int, ids: Sequence[str]) -> dict[str, str]:
@@ -80,8 +79,7 @@ async def documents(session: Executor, owner_id: int, names: Sequence[str]) -> l
 
 
 async def find(session: Executor, owner_id: int, draft_id: str) -> Draft | None:
-    row = (await session.execute(select(*_COLUMNS).where(_is(owner_id, draft_id)))).first()
-    return None if row is None else Draft._make(row)
+    return await record(session, Draft, select(*_COLUMNS).where(_is(owner_id, draft_id)))
 
 
 async def count(session: Executor, owner_id: int, location: str | None = None) -> int:
@@ -101,14 +99,14 @@ async def put(session: AsyncSession, owner_id: int, draft: Draft, next_at: int |
 async def remove(session: AsyncSession, owner_id: int, location: str, draft_id: str) -> bool:
     """Delete a draft; return False if there is none, or it is being sent."""
     unsent = (_is(owner_id, draft_id), drafts.c.location_name == location, drafts.c.state != "sending")
-    return (await session.execute(delete(drafts).where(*unsent).returning(drafts.c.id))).first() is not None
+    return await has_row(session, delete(drafts).where(*unsent).returning(drafts.c.id))
 
 
 async def unschedule(session: AsyncSession, owner_id: int, draft_id: str) -> bool:
     """Make it a draft without a time; return False if there is none, or it is being sent."""
     unsent = (_is(owner_id, draft_id), drafts.c.state != "sending")
     changed = update(drafts).where(*unsent).values(state="draft", due_at=None, next_at=None)
-    return (await session.execute(changed.returning(drafts.c.id))).first() is not None
+    return await has_row(session, changed.returning(drafts.c.id))
 
 
 async def reschedule(session: AsyncSession, owner_id: int, before: Draft) -> None:
@@ -132,7 +130,7 @@ async def due(session: Executor, now: int, limit: int) -> list[DueDraft]:
         .order_by(turn, drafts.c.next_at)
         .limit(limit)
     )
-    return [DueDraft(row.owner_id, row.id, row.plan) for row in await session.execute(query)]
+    return await records(session, DueDraft, query)
 
 
 async def claim(session: AsyncSession, owner_id: int, draft_id: str, now: int, until: int) -> Draft | None:
@@ -140,11 +138,10 @@ async def claim(session: AsyncSession, owner_id: int, draft_id: str, now: int, u
     values = {"state": "sending", "next_at": until, "started_at": func.coalesce(drafts.c.started_at, now)}
     is_due = (_is(owner_id, draft_id), drafts.c.next_at <= now)
     statement = update(drafts).where(*is_due).values(**values).returning(*_COLUMNS)
-    row = (await session.execute(statement)).first()
-    return None if row is None else Draft._make(row)
+    return await record(session, Draft, statement)
 
 
-async def sent(session: AsyncSession, owner_id: int, draft_id: str) -> None:
+async def end(session: AsyncSession, owner_id: int, draft_id: str) -> None:
     """Delete a draft that is now a post."""
     await session.execute(delete(drafts).where(_is(owner_id, draft_id)))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import Column, ColumnElement, Select, and_, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, insert_into
+from profilesvc.database.statements import Executor, has_row, insert_into, record
 from profilesvc.storage.tables import drafts, photos, posts
 
 
@@ -35,13 +35,12 @@ async def total(session: Executor, owner_id: int) -> tuple[int, int]:
 
 async def find(session: Executor, owner_id: int, photo_id: str, now: int) -> Photo | None:
     is_photo = and_(_is(owner_id, photo_id), photos.c.expires_at > now)
-    row = (await session.execute(select(photos.c.media_type, photos.c.content).where(is_photo))).first()
-    return None if row is None else Photo(row.media_type, row.content)
+    return await record(session, Photo, select(photos.c.media_type, photos.c.content).where(is_photo))
 
 
 async def exists(session: Executor, owner_id: int, photo_id: str, now: int) -> bool:
-    found = select(photos.c.media_type).where(_is(owner_id, photo_id), photos.c.expires_at > now)
-    return (await session.execute(found)).first() is not None
+    query = select(photos.c.media_type).where(_is(owner_id, photo_id), photos.c.expires_at > now)
+    return await has_row(session, query)
 
 
 async def keep(session: AsyncSession, owner_id: int, photo_id: str, expires_at: int) -> None:
@@ -60,8 +59,8 @@ async def is_posted(session: Executor, owner_id: int, photo_id: str) -> bool:
 
 
 async def _has(session: Executor, rows: Select[tuple[str]], document: Column[str], photo_id: str) -> bool:
-    found = rows.where(document.contains(photo_id, autoescape=True)).limit(1)
-    return (await session.execute(found)).first() is not None
+    query = rows.where(document.contains(photo_id, autoescape=True)).limit(1)
+    return await has_row(session, query)
 
 
 async def remove(session: AsyncSession, owner_id: int, photo_id: str) -> None:

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from sqlalchemy import BigInteger, and_, bindparam, func, literal, select
 
-from profilesvc.database.statements import Executor, Prepared, fetch
-from profilesvc.storage.heartbeats import reasons
+from profilesvc.database.statements import Executor, Prepared, columns, fetch, records
+from profilesvc.storage.heartbeats import KeyRow, reasons
 from profilesvc.storage.keys import live
 from profilesvc.storage.locations import is_kept, with_business
 from profilesvc.storage.tables import OWNER, businesses, connections, holds, keys, locations, posts
@@ -26,63 +26,39 @@ class SiteRow(NamedTuple):
     business_name: str | None
 
 
-class KeyRow(NamedTuple):
-    """A live key with its last contact, one of its holds, and whether it has a badge."""
-
-    id: int
-    client_id: str
-    name: str
-    location_name: str
-    allowed_domains: str
-    created_at: int
-    has_badge: bool
-    last_heartbeat_at: int | None
-    plugin_version: str | None
-    wp_version: str | None
-    php_version: str | None
-    site_host: str | None
-    other_site_host: str | None
-    other_site_host_at: int | None
-    last_used_at: int | None
-    secret_at: int | None
-    retiring_until: int | None
-    rejection: str | None
-    hold_reason: str | None
-
-
 _KEYS = keys.outerjoin(connections).outerjoin(holds)
 
 
-async def of_locations(session: Executor, owner_id: int) -> list[SiteRow]:
+async def location_rows(session: Executor, owner_id: int) -> list[SiteRow]:
     """Return a user's locations by title."""
     query = (
-        select(*(locations.c[name] for name in SiteRow._fields[:-1]), businesses.c.name)
+        select(*columns(locations, SiteRow._fields[:-1]), businesses.c.name.label("business_name"))
         .select_from(with_business)
         .where(locations.c.owner_id == owner_id, is_kept())
         .order_by(locations.c.title, locations.c.name)
     )
-    return [SiteRow._make(row) for row in await session.execute(query)]
+    return await records(session, SiteRow, query)
 
 
-async def of_keys(session: Executor, owner_id: int, now: int) -> list[KeyRow]:
+async def key_rows(session: Executor, owner_id: int, now: int) -> list[KeyRow]:
     """Return a user's live keys, oldest first. A key with several holds has a row for each, the most severe first."""
     key, contact = KeyRow._fields[:6], KeyRow._fields[7:14]
     query = (
         select(
-            *(keys.c[name] for name in key),
-            keys.c.badge_digest.is_not(None),
-            *(connections.c[name] for name in contact),
-            *reasons(literal(owner_id)),
-            holds.c.reason,
+            *columns(keys, key),
+            keys.c.badge_digest.is_not(None).label("has_badge"),
+            *columns(connections, contact),
+            *(each.label(name) for each, name in zip(reasons(literal(owner_id)), KeyRow._fields[14:18], strict=True)),
+            holds.c.reason.label("hold_reason"),
         )
         .select_from(_KEYS)
         .where(keys.c.owner_id == owner_id, live(now))
         .order_by(keys.c.id, holds.c.severity.desc())
     )
-    return [KeyRow._make(row) for row in await session.execute(query)]
+    return await records(session, KeyRow, query)
 
 
-async def of_posts(session: Executor, owner_id: int) -> dict[tuple[str, str], int]:
+async def posts_by_state(session: Executor, owner_id: int) -> dict[tuple[str, str], int]:
     """Return how many cached posts of a user are rejected or in review, by (location, state)."""
     query = (
         select(posts.c.location_name, posts.c.state, func.count().label("amount"))
@@ -112,7 +88,7 @@ _BADGE = Prepared(
 )
 
 
-async def of_badge(session: Executor, owner_id: int, digest: str, now: int) -> BadgeState | None:
+async def badge_state(session: Executor, owner_id: int, digest: str, now: int) -> BadgeState | None:
     """Return the owner's live key whose badge link has this digest."""
     rows = await fetch(session, _BADGE, owner_id=owner_id, digest=digest, now=now)
     return BadgeState(*rows[0]) if rows else None

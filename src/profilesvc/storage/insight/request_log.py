@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from sqlalchemy import select, tuple_
 
-from profilesvc.database.statements import Executor, Insert, PreparedWrite, insert_by
+from profilesvc.database.statements import Executor, Insert, PreparedWrite, columns, insert_by, records
 from profilesvc.database.writers import Executions
 from profilesvc.storage.tables.insight import key_usage, request_log
 
@@ -66,8 +66,8 @@ def recording(dialect: str, days: list[DayOfKey], rows: list[LoggedRow]) -> list
 async def days(session: Executor, owner_id: int, key_id: int, since: int) -> list[DayOfKey]:
     """Return the days of a key with requests, from an instant on."""
     is_of_key = key_usage.c.owner_id == owner_id, key_usage.c.key_id == key_id, key_usage.c.day >= since
-    query = select(*(key_usage.c[name] for name in DayOfKey._fields)).where(*is_of_key).order_by(key_usage.c.day)
-    return [DayOfKey._make(row) for row in await session.execute(query)]
+    query = select(*columns(key_usage, DayOfKey._fields)).where(*is_of_key).order_by(key_usage.c.day)
+    return await records(session, DayOfKey, query)
 
 
 async def page(
@@ -81,6 +81,6 @@ async def page(
         conditions += [request_log.c.at <= before[0], tuple_(*order) < before]
     if errors:
         conditions.append(request_log.c.status >= 400)
-    query = select(*(request_log.c[name] for name in LoggedRow._fields)).where(*conditions)
+    query = select(*columns(request_log, LoggedRow._fields)).where(*conditions)
     query = query.order_by(*(column.desc() for column in order)).limit(limit)
-    return [LoggedRow._make(row) for row in await session.execute(query)]
+    return await records(session, LoggedRow, query)

@@ -14,8 +14,10 @@ from profilesvc.storage.tables import channels, deliveries, events, holds, keys,
 
 
 class Told(NamedTuple):
-    """What an address knows of a key: whether the key works, its state and snooze, the number of the last event of its
-    site, and the last one that the address got.
+    """The last state of a key that was sent to an address.
+
+    It is whether the key works, its state and snooze, the number of the last event of its site, and the last one that
+    the address got.
     """
 
     works: bool = False
@@ -32,7 +34,7 @@ async def told(session: Executor, owner_id: int, channel_id: int, event_id: int,
     key_id = (await session.execute(of_event)).scalar_one_or_none()
     is_held = exists().where(holds.c.owner_id == owner_id, holds.c.key_id == key_id)
     of_site = events.c.owner_id == owner_id, events.c.key_id == key_id, events.c.type.in_(STATES)
-    last_id = select(func.max(events.c.id)).where(*of_site).scalar_subquery()
+    last_id = select(func.max(events.c.id)).where(*of_site).scalar_subquery().label("last_id")
     of_key = (
         select(and_(live(now), ~is_held).label("works"), watches.c.state, watches.c.snoozed_until, last_id)
         .select_from(keys.outerjoin(watches))
@@ -40,7 +42,7 @@ async def told(session: Executor, owner_id: int, channel_id: int, event_id: int,
     )
     key = (await session.execute(of_key)).first()
     query = (
-        select(events.c.type, events.c.id)
+        select(events.c.type, events.c.id.label("event_id"))
         .join(deliveries, (deliveries.c.owner_id == events.c.owner_id) & (deliveries.c.event_id == events.c.id))
         .where(
             *of_site,
@@ -52,7 +54,7 @@ async def told(session: Executor, owner_id: int, channel_id: int, event_id: int,
         .limit(1)
     )
     last = (await session.execute(query)).first()
-    return Told() if key is None else Told(*key, *(last or ()))
+    return Told() if key is None else Told(**key._asdict(), **({} if last is None else last._asdict()))
 
 
 async def add_reminder(

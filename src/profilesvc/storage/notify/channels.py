@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import EVENT_TYPES, EventType
-from profilesvc.database.statements import Executor, insert_into
+from profilesvc.database.statements import Executor, columns, has_row, insert_into, record, records
 from profilesvc.storage.tables import channels, deliveries
 
 CALLS = 4  # at a time to one channel
@@ -34,7 +34,7 @@ class Channel(NamedTuple):
 
     @property
     def room(self) -> int:
-        """How many calls it can have at a time: fewer if it fails, and one for all messages to an address."""
+        """Return how many calls it can have at a time: fewer if it fails, and one for all messages to an address."""
         return 1 if self.failing_since is not None or self.kind == "email" else CALLS
 
     def event_types(self) -> list[EventType]:
@@ -42,7 +42,7 @@ class Channel(NamedTuple):
         return [name for name in EVENT_TYPES if f",{name}," in self.types]
 
 
-COLUMNS = [channels.c[name] for name in Channel._fields]
+COLUMNS = columns(channels, Channel._fields)
 
 
 def stored_types(types: Collection[EventType]) -> str:
@@ -61,13 +61,13 @@ async def add(session: AsyncSession, owner_id: int, target_digest: str, **values
 async def listing(session: Executor, owner_id: int, kinds: Collection[str]) -> list[Channel]:
     """Return the channels of an owner, oldest first."""
     query = select(*COLUMNS).where(channels.c.owner_id == owner_id, channels.c.kind.in_(kinds)).order_by(channels.c.id)
-    return [Channel._make(row) for row in await session.execute(query)]
+    return await records(session, Channel, query)
 
 
-async def of_all_owners(session: Executor, kinds: Collection[str]) -> list[Channel]:
+async def all_channels(session: Executor, kinds: Collection[str]) -> list[Channel]:
     """Return the channels of all owners, oldest first, for the operator."""
     query = select(*COLUMNS).where(channels.c.kind.in_(kinds)).order_by(channels.c.created_at, channels.c.id)
-    return [Channel._make(row) for row in await session.execute(query)]
+    return await records(session, Channel, query)
 
 
 async def find(
@@ -77,8 +77,7 @@ async def find(
     query = select(*COLUMNS).where(channels.c.owner_id == owner_id, channels.c.id == number, channels.c.kind.in_(kinds))
     if locked:
         query = query.with_for_update(read=True, key_share=True)
-    row = (await session.execute(query)).first()
-    return None if row is None else Channel._make(row)
+    return await record(session, Channel, query)
 
 
 async def uses(session: Executor, owner_id: int, target_digest: str, *, except_for: int) -> bool:
@@ -86,7 +85,7 @@ async def uses(session: Executor, owner_id: int, target_digest: str, *, except_f
     query = select(channels.c.id).where(
         channels.c.owner_id == owner_id, channels.c.target_digest == target_digest, channels.c.id != except_for
     )
-    return (await session.execute(query)).first() is not None
+    return await has_row(session, query)
 
 
 async def count(session: Executor, owner_id: int, kinds: Collection[str]) -> int:
@@ -110,7 +109,7 @@ async def confirm(session: AsyncSession, seen: Channel, now: int) -> bool:
         .values(confirmed_at=now)
         .returning(channels.c.id)
     )
-    return (await session.execute(confirmed)).first() is not None
+    return await has_row(session, confirmed)
 
 
 async def start_failing(session: AsyncSession, claimed: Channel, now: int) -> None:
@@ -147,7 +146,7 @@ async def _disable(session: AsyncSession, conditions: list[ColumnElement[bool]],
         .values(disabled_at=now, disabled_reason=reason)
         .returning(channels.c.id)
     )
-    return (await session.execute(disabled)).first() is not None
+    return await has_row(session, disabled)
 
 
 def _is_still(claimed: Channel) -> tuple[ColumnElement[bool], ...]:

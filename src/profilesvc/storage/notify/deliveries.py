@@ -24,7 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import EventType
-from profilesvc.database.statements import Executor, Prepared, PreparedWrite, fetch
+from profilesvc.database.statements import Executor, Prepared, PreparedWrite, columns, fetch, record, records
 from profilesvc.database.writers import Executions, Transaction
 from profilesvc.storage.events import StoredPublishedEvent
 from profilesvc.storage.notify import channels as stored
@@ -60,7 +60,7 @@ class Claimed(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """How an attempt ended; with `next_at` another one follows."""
+    """The end of an attempt. With `next_at` another one follows."""
 
     owner_id: int
     delivery_id: int
@@ -88,7 +88,7 @@ class Delivery(NamedTuple):
     finished_at: int | None
 
 
-_DUE = select(*(deliveries.c[name] for name in DueRow._fields)).order_by(deliveries.c.next_at)
+_DUE = select(*columns(deliveries, DueRow._fields)).order_by(deliveries.c.next_at)
 _FIRST_DUE = Prepared(
     _DUE.where(deliveries.c.next_at <= bindparam("now", type_=BigInteger)).limit(bindparam("most", type_=Integer))
 )
@@ -102,16 +102,15 @@ async def due(
     If there are more than the limit, each owner has one in turn, so that an old backlog of some delays no other.
     """
     if not busy_owners and not busy_channels:
-        found = [DueRow._make(row) for row in await fetch(session, _FIRST_DUE, now=now, most=limit)]
-        if len(found) < limit:
-            return found
+        first = [DueRow._make(row) for row in await fetch(session, _FIRST_DUE, now=now, most=limit)]
+        if len(first) < limit:
+            return first
     others = deliveries.c.owner_id.not_in(busy_owners), deliveries.c.channel_id.not_in(busy_channels)
     turn = func.row_number().over(partition_by=deliveries.c.owner_id, order_by=deliveries.c.next_at).label("turn")
     in_turn = _DUE.order_by(None).add_columns(deliveries.c.next_at, turn).where(deliveries.c.next_at <= now, *others)
     rows = in_turn.subquery()
-    columns = (rows.c[name] for name in DueRow._fields)
-    query = select(*columns).order_by(rows.c.turn, rows.c.next_at).limit(limit)
-    return [DueRow._make(row) for row in await session.execute(query)]
+    query = select(*columns(rows, DueRow._fields)).order_by(rows.c.turn, rows.c.next_at).limit(limit)
+    return await records(session, DueRow, query)
 
 
 async def claim(by: Transaction, dialect: str, rows: Sequence[DueRow], now: int, until: int) -> list[Claimed]:
@@ -121,39 +120,41 @@ async def claim(by: Transaction, dialect: str, rows: Sequence[DueRow], now: int,
     for one call. The due deliveries of an e-mail address are claimed together.
     """
     wanted: dict[_Place, list[int]] = {}
-    for row in rows:
-        wanted.setdefault((row.owner_id, row.channel_id), []).append(row.id)
+    for each in rows:
+        wanted.setdefault((each.owner_id, each.channel_id), []).append(each.id)
     places = [_named(place, moment=now) for place in sorted(wanted)]
-    found_channels = await by.fetch(_LOCK.executions(dialect, places))
-    locked = [(Channel._make(row[:-1]), row[-1] is not None) for row in found_channels]
-    running = {
-        (owner, channel): calls for owner, channel, calls in await by.fetch(_RUNNING.executions(dialect, places))
-    }
+    locked: dict[_Place, tuple[Channel, bool]] = {}
+    for row in await by.fetch(_LOCK.executions(dialect, places)):
+        channel = Channel._make(row[name] for name in Channel._fields)
+        locked[channel.owner_id, channel.id] = channel, row["suspended_at"] is not None
+    running = await by.fetch(_RUNNING.executions(dialect, places))
+    calls = {(row["owner_id"], row["channel_id"]): row["calls"] for row in running}
     chosen: list[tuple[int, int]] = []
-    for channel, _ in locked:
-        place = channel.owner_id, channel.id
-        calls = running.get(place, 0)
-        if channel.kind == "email":
-            due = [] if calls else await by.fetch(_ALL_DUE.executions(dialect, [_named(place, moment=now)]))
-            chosen += [(channel.owner_id, number) for (number,) in due]
-        else:
-            chosen += [(channel.owner_id, number) for number in wanted[place][: max(channel.room - calls, 0)]]
+    for place, (channel, _) in locked.items():
+        room = max(channel.room - calls.get(place, 0), 0)
+        numbers = wanted[place][:room]
+        if room and channel.kind == "email":
+            its_due = await by.fetch(_ALL_DUE.executions(dialect, [_named(place, moment=now)]))
+            numbers = [row["id"] for row in its_due]
+        chosen += [(channel.owner_id, number) for number in numbers]
     chosen.sort()  # the order of `finishing`, so that none waits for the other
     changes = [{"of_owner": owner, "delivery": number, "moment": now, "claim": until} for owner, number in chosen]
     claimed = await by.fetch(_CLAIM.executions(dialect, changes)) if changes else []
-    found = await _events(by, dialect, {(owner, event) for owner, _, _, event, *_ in claimed if event is not None})
-    by_place = {(channel.owner_id, channel.id): (channel, is_suspended) for channel, is_suspended in locked}
-    return [
-        Claimed(owner, number, *by_place[owner, channel], found.get((owner, event)), event, at, tries, attempts, until)
-        for owner, number, channel, event, at, tries, attempts in claimed
-    ]
+    places_of_events = {(row["owner_id"], row["event_id"]) for row in claimed if row["event_id"] is not None}
+    happened = await _events(by, dialect, places_of_events)
+    batch = []
+    for row in claimed:
+        channel, is_suspended = locked[row["owner_id"], row["channel_id"]]
+        event = happened.get((row["owner_id"], row["event_id"]))
+        its = {name: row[name] for name in _CLAIMED}
+        batch.append(Claimed(**its, channel=channel, is_suspended=is_suspended, event=event, claimed_until=until))
+    return batch
 
 
 async def _events(by: Transaction, dialect: str, places: set[_Place]) -> dict[_Place, StoredPublishedEvent]:
-    if not places:
-        return {}
-    rows = await by.fetch(_EVENT.executions(dialect, [_named(place) for place in sorted(places)]))
-    return {(row[0], row[1]): StoredPublishedEvent._make(row[1:]) for row in rows}
+    rows = await by.fetch(_EVENT.executions(dialect, [_named(place) for place in sorted(places)])) if places else []
+    fields = StoredPublishedEvent._fields
+    return {(row["owner_id"], row["id"]): StoredPublishedEvent._make(row[name] for name in fields) for row in rows}
 
 
 def _named(place: _Place, **more: int) -> dict[str, int]:
@@ -163,16 +164,17 @@ def _named(place: _Place, **more: int) -> dict[str, int]:
 _OF_OWNER, _NUMBER = bindparam("of_owner", type_=BigInteger), bindparam("number", type_=BigInteger)
 _MOMENT = bindparam("moment", type_=BigInteger)
 _TO_CHANNEL = deliveries.c.owner_id == _OF_OWNER, deliveries.c.channel_id == _NUMBER
+_SUSPENDED_AT = select(users.c.suspended_at).where(users.c.id == channels.c.owner_id).scalar_subquery()
 _LOCK = PreparedWrite(
     lambda _dialect: (
-        select(*stored.COLUMNS, select(users.c.suspended_at).where(users.c.id == channels.c.owner_id).scalar_subquery())
+        select(*stored.COLUMNS, _SUSPENDED_AT.label("suspended_at"))
         .where(channels.c.owner_id == _OF_OWNER, channels.c.id == _NUMBER)
         .with_for_update(key_share=True)
     )
 )
 _RUNNING = PreparedWrite(
     lambda _dialect: (
-        select(deliveries.c.owner_id, deliveries.c.channel_id, func.count())
+        select(deliveries.c.owner_id, deliveries.c.channel_id, func.count().label("calls"))
         .where(*_TO_CHANNEL, deliveries.c.claimed_until > _MOMENT)
         .group_by(deliveries.c.owner_id, deliveries.c.channel_id)
     )
@@ -185,7 +187,7 @@ _ALL_DUE = PreparedWrite(
         .limit(literal_column(str(TOGETHER)))
     )
 )
-_CLAIMED = "owner_id", "id", "channel_id", "event_id", "created_at", "tries", "attempts"
+_CLAIMED = "owner_id", "id", "event_id", "created_at", "tries", "attempts"
 _CLAIM = PreparedWrite(
     lambda _dialect: (
         update(deliveries)
@@ -195,11 +197,11 @@ _CLAIM = PreparedWrite(
             deliveries.c.next_at <= _MOMENT,
         )
         .values(next_at=bindparam("claim", type_=BigInteger), claimed_until=bindparam("claim", type_=BigInteger))
-        .returning(*(deliveries.c[name] for name in _CLAIMED))
+        .returning(*columns(deliveries, (*_CLAIMED, "channel_id")))
     )
 )
 _EVENT = PreparedWrite(
-    lambda _dialect: select(events.c.owner_id, *(events.c[name] for name in StoredPublishedEvent._fields)).where(
+    lambda _dialect: select(events.c.owner_id, *columns(events, StoredPublishedEvent._fields)).where(
         events.c.owner_id == _OF_OWNER, events.c.id == _NUMBER
     )
 )
@@ -255,18 +257,18 @@ class Missed(NamedTuple):
 
 async def missed(session: Executor, channel: Channel, since: int, limit: int) -> Missed:
     """Return the oldest events of an owner since a time that a channel has missed."""
-    last = select(func.coalesce(func.max(deliveries.c.id), 0)).where(*_of(channel))
+    last = select(func.coalesce(func.max(deliveries.c.id), 0)).where(*_is_channel(channel))
     after = int((await session.execute(last)).scalar_one())
     happened = select(events.c.id.label("id")).where(
         events.c.owner_id == channel.owner_id, events.c.created_at >= since
     )
     if channel.types:
         happened = happened.where(events.c.type.in_(channel.event_types()))
-    known = select(deliveries.c.event_id).where(*_of(channel), *_COUNTS)
+    known = select(deliveries.c.event_id).where(*_is_channel(channel), *_COUNTS)
     # A difference of sets, because a join or NOT IN of many rows takes minutes on one of the databases.
     query = except_(happened, known).order_by("id").limit(limit)
-    found = await session.execute(query)
-    return Missed([number for (number,) in found], after)
+    rows = await session.execute(query)
+    return Missed([number for (number,) in rows], after)
 
 
 async def add_missed(session: AsyncSession, channel: Channel, missed: Missed, start: int, end: int, now: int) -> int:
@@ -274,7 +276,7 @@ async def add_missed(session: AsyncSession, channel: Channel, missed: Missed, st
 
     Events that were queued meanwhile are left out.
     """
-    known = select(deliveries.c.event_id).where(*_of(channel), *_COUNTS, deliveries.c.id > missed.last)
+    known = select(deliveries.c.event_id).where(*_is_channel(channel), *_COUNTS, deliveries.c.id > missed.last)
     still = select(
         events.c.owner_id,
         literal(channel.id, BigInteger),
@@ -292,7 +294,7 @@ async def add_missed(session: AsyncSession, channel: Channel, missed: Missed, st
     return len((await session.execute(added)).all())
 
 
-def _of(channel: Channel) -> tuple[ColumnElement[bool], ...]:
+def _is_channel(channel: Channel) -> tuple[ColumnElement[bool], ...]:
     return deliveries.c.owner_id == channel.owner_id, deliveries.c.channel_id == channel.id
 
 
@@ -303,12 +305,12 @@ async def page(
     session: Executor, owner_id: int, channel_id: int, before: int | None, limit: int, *, state: State | None = None
 ) -> list[Delivery]:
     """Return deliveries to a channel, newest first; with `state` only those in that state."""
-    query = _SHOWN.where(deliveries.c.owner_id == owner_id, deliveries.c.channel_id == channel_id)
+    query = _ENTRIES.where(deliveries.c.owner_id == owner_id, deliveries.c.channel_id == channel_id)
     if before is not None:
         query = query.where(deliveries.c.id < before)
     if state is not None:
         query = query.where(deliveries.c.state == state)
-    return [Delivery._make(row) for row in await session.execute(query.order_by(deliveries.c.id.desc()).limit(limit))]
+    return await records(session, Delivery, query.order_by(deliveries.c.id.desc()).limit(limit))
 
 
 async def last_attempts(session: Executor, owner_id: int, channel_id: int) -> str:
@@ -324,26 +326,25 @@ async def last_attempts(session: Executor, owner_id: int, channel_id: int) -> st
         .order_by(deliveries.c.id.desc())
         .limit(1)
     )
-    found: str | None = (await session.execute(query)).scalar()
-    return found or "[]"
+    attempts: str | None = (await session.execute(query)).scalar()
+    return attempts or "[]"
 
 
 async def find(session: Executor, owner_id: int, channel_id: int, number: int) -> Delivery | None:
     """Return a delivery to a channel."""
-    query = _SHOWN.where(
+    query = _ENTRIES.where(
         deliveries.c.owner_id == owner_id, deliveries.c.channel_id == channel_id, deliveries.c.id == number
     )
-    row = (await session.execute(query)).first()
-    return None if row is None else Delivery._make(row)
+    return await record(session, Delivery, query)
 
 
-_SHOWN = select(
+_ENTRIES = select(
     deliveries.c.id,
     deliveries.c.event_id,
     events.c.type,
     events.c.data,
-    events.c.created_at,
-    *(deliveries.c[name] for name in Delivery._fields[5:]),
+    events.c.created_at.label("event_created_at"),
+    *columns(deliveries, Delivery._fields[5:]),
 ).select_from(
     deliveries.outerjoin(events, (events.c.owner_id == deliveries.c.owner_id) & (events.c.id == deliveries.c.event_id))
 )

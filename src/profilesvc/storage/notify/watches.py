@@ -78,7 +78,10 @@ _PAGE_END = Prepared(
 async def page_end(session: Executor, after: Place, size: int) -> Place | None:
     """Return the last key of the page after a place, or None if the page is not full."""
     rows = await fetch(session, _PAGE_END, after_owner=after[0], after_key=after[1], skipped=size - 1)
-    return (rows[0][0], rows[0][1]) if rows else None
+    if not rows:
+        return None
+    owner_id, key_id = rows[0]
+    return owner_id, key_id
 
 
 _LAST_HEARTBEAT = connections.c.last_heartbeat_at
@@ -150,8 +153,10 @@ def _values(page: Page, now: int) -> dict[str, object]:
 
 
 class Counted(NamedTuple):
-    """How many live keys there are, how many fell silent a short time ago, how many are online by their last event, how
-    many of these are silent, how many need an event, and when the newest heartbeat arrived (0 without any).
+    """Numbers of live keys, and when the newest heartbeat arrived (0 without any).
+
+    The numbers are of all, of those that fell silent a short time ago, of those that are online by their last event, of
+    those of them that are silent, and of those that need an event.
     """
 
     live: int
@@ -168,7 +173,7 @@ def total(pages: Iterable[Counted]) -> Counted:
     return Counted._make((*map(sum, counts), max(newest)))
 
 
-def _counts() -> "Select[*tuple[Any, ...]]":
+def _totals() -> "Select[*tuple[Any, ...]]":
     silent_at, is_online = _LAST_HEARTBEAT + ONLINE_FOR, _STATE == "online"
     fell_silent = and_(silent_at < _NOW, _number("silent_since") <= silent_at)
     counted = (fell_silent, is_online, and_(is_online, _REPORTED != "online"), _IS_STALE)
@@ -176,20 +181,20 @@ def _counts() -> "Select[*tuple[Any, ...]]":
     return _page(select(func.count(), *counts, func.coalesce(func.max(_LAST_HEARTBEAT), 0)))
 
 
-_COUNTS = Prepared(_counts())
+_TOTALS = Prepared(_totals())
 
 
 async def count(session: Executor, page: Page, now: int, silent_since: int) -> Counted:
     """Count the keys of a page."""
-    (row,) = await fetch(session, _COUNTS, **_values(page, now), silent_since=silent_since)
+    (row,) = await fetch(session, _TOTALS, **_values(page, now), silent_since=silent_since)
     return Counted._make(row)
 
 
 async def adopt(session: AsyncSession, page: Page, now: int, created_before: int) -> None:
     """Store the states of the older keys of a page as if events had reported them."""
     stored = {"state": _REPORTED, "site_mismatch": _MISMATCH, "changed_at": _NOW}
-    found = _page(select(*_OF_KEY, *stored.values())).where(keys.c.created_at <= created_before, _IS_STALE)
-    insert = insert_into(session, watches).from_select(["owner_id", "key_id", *stored], found)
+    stale = _page(select(*_OF_KEY, *stored.values())).where(keys.c.created_at <= created_before, _IS_STALE)
+    insert = insert_into(session, watches).from_select(["owner_id", "key_id", *stored], stale)
     values = {name: insert.excluded[name] for name in stored}
     changed = insert.on_conflict_do_update(index_elements=[watches.c.owner_id, watches.c.key_id], set_=values)
     await session.execute(changed, _values(page, now))
@@ -265,7 +270,7 @@ _MARKS = Prepared(select(sweep_marks.c.name, sweep_marks.c.at))
 
 async def marks(session: Executor) -> dict[str, int]:
     """Return what the sweep remembers."""
-    return {row[0]: row[1] for row in await fetch(session, _MARKS)}
+    return {str(name): at for name, at in await fetch(session, _MARKS)}
 
 
 async def mark(session: AsyncSession, **instants: int) -> None:

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Collection
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, case, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import EventType
-from profilesvc.database.statements import Executor, upsert
+from profilesvc.database.statements import Executor, records, upsert
 from profilesvc.domain.reviews import Seen
 from profilesvc.storage.keys import live
 from profilesvc.storage.locations import is_kept, is_location
@@ -54,9 +54,9 @@ class Subscriber(NamedTuple):
 
 async def subscribers(session: Executor, after: int, limit: int) -> list[Subscriber]:
     """Return the owners with higher numbers than `after` who receive events of reviews or posts."""
-    found: list[ColumnElement[Any]] = [func.max(case((_receives(types), 1), else_=0)) for types in TYPES.values()]
+    receives = [(func.max(case((_receives(types), 1), else_=0)) > 0).label(what) for what, types in TYPES.items()]
     query = (
-        select(*[channels.c.owner_id, *found])
+        select(channels.c.owner_id, *receives)
         .where(
             channels.c.owner_id > after,
             channels.c.disabled_at.is_(None),
@@ -67,8 +67,7 @@ async def subscribers(session: Executor, after: int, limit: int) -> list[Subscri
         .order_by(channels.c.owner_id)
         .limit(limit)
     )
-    rows: Any = await session.execute(query)
-    return [Subscriber(owner_id, bool(reviews), bool(posts)) for owner_id, reviews, posts in rows]
+    return await records(session, Subscriber, query)
 
 
 def _receives(types: Collection[EventType]) -> "ColumnElement[bool]":
@@ -92,19 +91,17 @@ async def due(session: Executor, owners: Collection[int], what: Scheduled, befor
     if what == "posts":  # a caller may have listed them
         is_old.append(func.coalesce(locations.c.posts_read_at, 0) <= before)
     of_location = and_(readings.c.owner_id == locations.c.owner_id, readings.c.location_name == locations.c.name)
-    columns: list[ColumnElement[Any]] = [last, locations.c.owner_id, locations.c.name, users.c.plan]
     query = (
-        select(*columns)
+        select(last.label("at"), locations.c.owner_id, locations.c.name, users.c.plan)
         .select_from(locations.join(users, users.c.id == locations.c.owner_id).outerjoin(readings, of_location))
         .where(locations.c.owner_id.in_(owners), locations.c.is_verified, users.c.suspended_at.is_(None), *is_old)
         .order_by(last, locations.c.owner_id, locations.c.name)
         .limit(limit)
     )
-    rows: Any = await session.execute(query)
-    return [Due(at, owner_id, name, what, plan) for at, owner_id, name, plan in rows]
+    return [Due(row.at, row.owner_id, row.name, what, row.plan) for row in await session.execute(query)]
 
 
-async def attempted(session: AsyncSession, owner_id: int, location: str, what: Scheduled, at: int) -> None:
+async def note_read(session: AsyncSession, owner_id: int, location: str, what: Scheduled, at: int) -> None:
     """Store when the schedule read the reviews or posts of a location."""
     await upsert(session, readings, {f"{what}_at": at}, owner_id=owner_id, location_name=location)
 
@@ -125,17 +122,16 @@ async def unchecked(session: Executor, now: int, before: int, limit: int) -> lis
     """Return locations with a live key that were not checked since an instant, the longest unchecked first."""
     of_key = and_(keys.c.owner_id == locations.c.owner_id, keys.c.location_name == locations.c.name, live(now))
     of_location = and_(readings.c.owner_id == locations.c.owner_id, readings.c.location_name == locations.c.name)
-    columns: list[ColumnElement[Any]] = [
-        locations.c.owner_id,
-        locations.c.name,
-        users.c.plan,
-        locations.c.is_verified,
-        locations.c.profile_read_at,
-        func.coalesce(locations.c.posts_read_at, 0),
-        func.coalesce(readings.c.reviews_at, 0),
-    ]
     query = (
-        select(*columns)
+        select(
+            locations.c.owner_id,
+            locations.c.name.label("location_name"),
+            users.c.plan,
+            locations.c.is_verified,
+            locations.c.profile_read_at.label("profile_at"),
+            func.coalesce(locations.c.posts_read_at, 0).label("posts_at"),
+            func.coalesce(readings.c.reviews_at, 0).label("reviews_at"),
+        )
         .select_from(locations.join(users, users.c.id == locations.c.owner_id).outerjoin(readings, of_location))
         .where(
             is_kept(),
@@ -146,8 +142,7 @@ async def unchecked(session: Executor, now: int, before: int, limit: int) -> lis
         .order_by(locations.c.checked_at, locations.c.owner_id, locations.c.name)  # one is finished before the next
         .limit(limit)
     )
-    rows: Any = await session.execute(query)
-    return [Unchecked(*row) for row in rows]
+    return await records(session, Unchecked, query)
 
 
 async def checked(session: AsyncSession, place: Unchecked, at: int) -> None:

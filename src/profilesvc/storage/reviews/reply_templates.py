@@ -5,7 +5,7 @@ from typing import NamedTuple
 from sqlalchemy import delete, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, insert_into
+from profilesvc.database.statements import Executor, has_row, insert_into, records
 from profilesvc.storage.tables import reply_templates
 
 _COLUMNS = reply_templates.c
@@ -19,10 +19,10 @@ class ReplyTemplate(NamedTuple):
     text: str
 
 
-async def of_owner(session: Executor, owner_id: int) -> list[ReplyTemplate]:
+async def templates(session: Executor, owner_id: int) -> list[ReplyTemplate]:
     """Return the templates by name."""
     query = select(_COLUMNS.id, _COLUMNS.name, _COLUMNS.text).where(_COLUMNS.owner_id == owner_id)
-    return [ReplyTemplate._make(row) for row in await session.execute(query.order_by(_COLUMNS.name))]
+    return await records(session, ReplyTemplate, query.order_by(_COLUMNS.name))
 
 
 async def count_others(session: Executor, owner_id: int, name: str) -> int:
@@ -42,4 +42,4 @@ async def remove(session: AsyncSession, owner_id: int, template_id: str) -> bool
     """Delete a template; return False if there is none."""
     is_template = (_COLUMNS.owner_id == owner_id, _COLUMNS.id == template_id)
     removed = delete(reply_templates).where(*is_template).returning(_COLUMNS.id)
-    return (await session.execute(removed)).first() is not None
+    return await has_row(session, removed)

@@ -90,7 +90,7 @@ class SigningKeyRow(Table, table=True):
     alg: str = Field(max_length=8, sa_column_kwargs={"server_default": "RS256"})
 
 
-class CountRow(Table, table=True):
+class CensusRow(Table, table=True):
     """A count for the operator's metrics: how many keys or sites have a state, and when that was counted."""
 
     __tablename__ = "census"
@@ -102,7 +102,7 @@ class CountRow(Table, table=True):
 
 
 class SweepMarkRow(Table, table=True):
-    """What the sweep of the connections remembers, such as when it last ended (`operations/notify/sweep.py`)."""
+    """A note of the sweep of sites, such as when it last ended (`operations/notify/sweep.py`)."""
 
     __tablename__ = "sweep_marks"
 
@@ -129,7 +129,7 @@ class NotificationRow(Table, table=True):
 
 
 class ChangedLocationRow(Table, table=True):
-    """What a notification has named, until it is read again (`operations/feed/feed.py`).
+    """A location that a notification has named, until it is read again (`operations/feed/feed.py`).
 
     `times` counts the notifications, so that one that arrives during the reading is not lost.
     """

@@ -1,4 +1,4 @@
-"""How Citus distributes the tables: those of tenants by owner, directories by what they are asked by (D-101).
+"""The distribution of tables on Citus: those of tenants by owner, directories by what they are asked by (D-101).
 
 Every step can be repeated: what is missing is read from the metadata of Citus, so that the next run completes one that
 was interrupted, and distributes the tables of new migrations.
@@ -36,7 +36,7 @@ _HIDDEN = text(
 
 
 class Step(NamedTuple):
-    """What is done to a table, and its statement."""
+    """A change of a table, and its statement."""
 
     table: str
     action: str

@@ -8,11 +8,14 @@ from sqlalchemy import BigInteger, CheckConstraint
 from sqlmodel import Field
 
 from profilesvc.database.schema import metadata
+from profilesvc.domain.time import DAY
 from profilesvc.storage.tables.columns import Tenant, instant, reference
+
+LOG_KEPT = 7 * DAY
 
 
 class KeyUsageRow(Tenant, table=True):
-    """How many requests a key sent on a day (UTC), and how many failed, by the class of the status."""
+    """The number of a key's requests on a day (UTC), and of those that failed, by the class of the status."""
 
     __tablename__ = "key_usage"
     __table_args__ = (CheckConstraint("client_errors <= requests AND server_errors <= requests", name="whole"),)

@@ -39,7 +39,7 @@ class PublishedEventRow(Tenant, table=True):
 
 
 class WatchRow(Tenant, table=True):
-    """What the events said last of a key, and what its owner chose for alerts.
+    """The last state of a key that events reported, and its owner's choices for alerts.
 
     `state` is that of the last event, `new` before the first. The state that the API shows comes from the last
     heartbeat; the sweep compares both, because a heartbeat must stay an in-place update of one row.
@@ -97,7 +97,7 @@ class MirrorRow(Tenant, table=True):
 
 
 class ChannelRow(Tenant, table=True):
-    """Where an owner's events are sent: a webhook endpoint, a chat's incoming webhook, or an e-mail address.
+    """A receiver of an owner's events: a webhook endpoint, a chat's incoming webhook, or an e-mail address.
 
     A `notice` is the address of the login, for messages that the owner needs not ask for.
 

@@ -7,7 +7,7 @@ from profilesvc.storage.tables.columns import ZERO, Tenant, instant, partial_ind
 
 
 class PostUsageRow(Tenant, table=True):
-    """How many posts the owner of the locations created in a calendar month (UTC)."""
+    """The number of posts that the owner of the locations created in a calendar month (UTC)."""
 
     __tablename__ = "post_usage"
     __table_args__ = (

@@ -1,4 +1,4 @@
-"""Which reviews were seen
+"""The reviews that were seen
 
 Revision ID: 0003
 Revises: 0002

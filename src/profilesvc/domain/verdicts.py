@@ -1,4 +1,4 @@
-"""The three-way reading of a comparison: which side changed each field since the last sync."""
+"""The verdicts of a three-way comparison: which side changed each field since the last sync."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,7 +11,7 @@ Verdict = Literal["in_step", "changed_here", "changed_at_provider", "changed_in_
 
 
 @dataclass(frozen=True)
-class FieldReading:
+class FieldVerdict:
     """A leaf of the source with its three values, None if absent, and the verdict."""
 
     field: str
@@ -21,8 +21,8 @@ class FieldReading:
     verdict: Verdict
 
 
-def reading(comparison: SyncComparison) -> list[FieldReading]:
-    """Return one reading per leaf of the source, in its order.
+def verdicts(comparison: SyncComparison) -> list[FieldVerdict]:
+    """Return one verdict per leaf of the source, in its order.
 
     `in_step` means that the service does not list a difference. Otherwise, the side whose value is not that of the last
     sync has changed it. A leaf that was never synced is `changed_in_both`, unless the provider has no value. A sync
@@ -30,7 +30,7 @@ def reading(comparison: SyncComparison) -> list[FieldReading]:
     """
     differing = {difference.field for difference in comparison.differences}
     documents = comparison.source, comparison.provider, comparison.lastSync
-    readings = []
+    leaves = []
     for names, source in _leaves(comparison.source):
         values = source, _at(comparison.provider, names), _at(comparison.lastSync, names)
         path = ".".join(name.replace(".", "\\.") for name in names)  # as in `differences`
@@ -39,8 +39,8 @@ def reading(comparison: SyncComparison) -> list[FieldReading]:
             verdict = "filtered"
         elif path in differing:
             verdict = _changed_by(path, values, documents)
-        readings.append(FieldReading(path, *values, verdict))
-    return readings
+        leaves.append(FieldVerdict(path, *values, verdict))
+    return leaves
 
 
 def _changed_by(path: str, values: tuple[object, object, object], documents: tuple[JsonObject, ...]) -> Verdict:

@@ -6,7 +6,7 @@ the next minute with what is left.
 """
 
 from profilesvc.domain.time import DAY, MINUTE
-from profilesvc.operations.feed.attempts import attempt, read, within
+from profilesvc.operations.feed.reads import read, run_read, within
 from profilesvc.services.context import Services
 from profilesvc.storage.reviews import readings
 from profilesvc.storage.reviews.readings import Unchecked, What
@@ -41,7 +41,7 @@ async def _check(services: Services, place: Unchecked, before: int, budget: int)
     for part in _due(services, place, before):
         if calls >= budget:
             return calls, None
-        made, failed = await attempt("checks", f"{part} of {place.location_name}", _read(services, place, part))
+        made, failed = await run_read("checks", f"{part} of {place.location_name}", _read(services, place, part))
         calls += made
         if failed:
             return calls, True
@@ -65,5 +65,5 @@ async def _read(services: Services, place: Unchecked, part: What) -> int:
     calls = await read(services, place.owner_id, place.plan, place.location_name, part)
     if part == "reviews":
         async with services.storage.write() as session:
-            await readings.attempted(session, place.owner_id, place.location_name, part, services.clock.now())
+            await readings.note_read(session, place.owner_id, place.location_name, part, services.clock.now())
     return calls

@@ -8,7 +8,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.provider.port import ProviderError
 from profilesvc.services import access, posts
 from profilesvc.services.context import Caller, Services
-from profilesvc.services.feed import checking
+from profilesvc.services.feed import profiles
 from profilesvc.services.reviews import reviews
 from profilesvc.storage.reviews.readings import What
 
@@ -40,7 +40,7 @@ async def within(
     return spent
 
 
-async def attempt(job: str, place: str, read: Awaitable[int]) -> tuple[int, bool]:
+async def run_read(job: str, place: str, read: Awaitable[int]) -> tuple[int, bool]:
     """Await the read of a place; return how many calls it made, and whether the provider failed.
 
     A defect with one location must not keep all others from being read, so it is logged and does not end the round.
@@ -73,7 +73,7 @@ async def read(services: Services, owner_id: int, plan: str, location_name: str,
         return 0
     location = await access.require_location(services, owner, location_name)
     if what == "profile":
-        return await checking.profile(services, location)
+        return await profiles.refresh(services, location)
     if what == "reviews":
         return await reviews.read(services, location)
     await posts.reread(services, location)

@@ -1,7 +1,7 @@
 """Read a location's profile in the background, to find what has changed at the provider."""
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.domain.updates import has_flag
+from profilesvc.domain.verification import has_flag
 from profilesvc.provider.port import Provider
 from profilesvc.services import drift
 from profilesvc.services.context import AllowedLocation, Services
@@ -12,7 +12,7 @@ from profilesvc.storage.locations import LocationState
 _VERIFICATION_CALLS = 2
 
 
-async def profile(services: Services, location: AllowedLocation) -> int:
+async def refresh(services: Services, location: AllowedLocation) -> int:
     """Read and store the profile, publish what has changed, and return how many calls that took.
 
     Raises:

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.engine import Storage
 from profilesvc.database.migrate import LIMITS
-from profilesvc.database.statements import Executor
+from profilesvc.database.statements import Executor, has_row
 from profilesvc.storage.tables import businesses, keys, metadata, users
 from profilesvc.storage.users import continue_numbering
 
@@ -45,7 +45,7 @@ async def _insert(session: AsyncSession, table: Table, columns: Sequence[str], r
         await driver.copy_records_to_table(table.name, columns=columns, records=rows)
     else:
         places = ", ".join("?" * len(columns))
-        statement = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608  our own names
+        statement = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({places})"
         await connection.exec_driver_sql(statement, rows)
 
 
@@ -58,7 +58,7 @@ async def next_ids(session: Executor) -> tuple[int, int]:
 async def has_users_besides(session: Executor, emails: list[str], domain: str) -> bool:
     """Return whether there are users other than these and those with an address at this domain."""
     others = select(users.c.id).where(users.c.email.not_in(emails), users.c.email.not_like(f"%@{domain}"))
-    return (await session.execute(others.limit(1))).first() is not None
+    return await has_row(session, others.limit(1))
 
 
 async def settle(storage: Storage, tables: Sequence[Table]) -> None:

@@ -3,28 +3,31 @@
 The first location has a tenth of all posts and syncs, like a large customer. The rest is spread evenly.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import orjson
 
+from benchmarks import bulk
 from profilesvc.contract.errors import CONFLICT
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.domains import allowed_domains
-from profilesvc.domain.entropy import SeededEntropy
+from profilesvc.domain.entropy import SeededEntropy, new_sync_id
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import new_client_id, new_secret, secret_digest
 from profilesvc.domain.permissions import ALL
-from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import DAY, HOUR, MINUTE, iso, month_start
+from profilesvc.emulator.embedded import EMULATOR_FILE
+from profilesvc.emulator.seeding import add, fill
+from profilesvc.emulator.store import Store
+from profilesvc.fixtures import load_world
+from profilesvc.operations.demo_data import GENERATED
 from profilesvc.services.context import Services
 from profilesvc.storage import tables
 from profilesvc.storage.domains import NEVER
 from profilesvc.storage.tables import partitions
-from profilesvc.storage.upkeep import bulk
 
-DOMAIN = "generated.example"
 KEYS_PER_USER = 10
 EVENTS_PER_KEY = 5
 DRIFTED = 100  # at one of so many sites, the provider's profile differs from what the site has sent
@@ -44,7 +47,7 @@ class Amounts:
 
 
 class AtProvider(NamedTuple):
-    """What the provider has: its accounts, and its locations with their posts, each as in the demo data."""
+    """The data of the provider: its accounts, and its locations with their posts, each as in the demo data."""
 
     accounts: list[JsonObject]
     locations: Iterator[JsonObject]
@@ -109,7 +112,7 @@ class _Generator:
     def _site(self, number: int) -> _Site:
         user, key = self._first_user + number // self._amounts.sites_per_user, self._first_key + number
         created = self._now - 360 * DAY + number % (300 * 24) * HOUR + number
-        return _Site(key, user, user, f"locations/9{key:011d}", f"site{key}.{DOMAIN}", created)
+        return _Site(key, user, user, f"locations/9{key:011d}", f"site{key}.{GENERATED}", created)
 
     def _sites(self) -> Iterator[_Site]:
         return map(self._site, range(self._amounts.keys))
@@ -126,10 +129,10 @@ class _Generator:
         return range(self._first_user, self._first_user + -(-self._amounts.keys // self._amounts.sites_per_user))
 
     def users(self) -> Rows:
-        return ((n, f"user{n}@{DOMAIN}", f"User {n}", "agency", self._now - 365 * DAY) for n in self._owners())
+        return ((n, f"user{n}@{GENERATED}", f"User {n}", "agency", self._now - 365 * DAY) for n in self._owners())
 
     def emails(self) -> Rows:
-        return ((f"user{n}@{DOMAIN}", n) for n in self._owners())
+        return ((f"user{n}@{GENERATED}", n) for n in self._owners())
 
     def businesses(self) -> Rows:
         return ((n, n, f"Business {n}", self._now - 365 * DAY) for n in self._owners())
@@ -250,21 +253,16 @@ _COLUMNS: dict[str, str] = {
 
 
 async def load(
-    services: Services,
-    demo: list[str],
-    amounts: Amounts,
-    seed: int,
-    *,
-    sure: bool = False,
-    provider: Callable[[AtProvider], Awaitable[None]] | None = None,
+    services: Services, amounts: Amounts, seed: int, *, sure: bool = False, emulated: bool = False
 ) -> dict[str, int]:
-    """Add generated data and return {table: rows}. `provider` adds the same locations and posts to an emulator.
+    """Add generated data and return {table: rows}. With `emulated`, an embedded emulator gets the same data.
 
     Raises:
         ServiceError: CONFLICT if the database has users other than the demo's, unless `sure`.
     """
+    demo = [user["email"] for user in load_world()["users"]]
     async with services.storage.read() as session:
-        has_others = await bulk.has_users_besides(session, demo, DOMAIN)
+        has_others = await bulk.has_users_besides(session, demo, GENERATED)
         first = await bulk.next_ids(session)
     if has_others and not sure:
         raise ServiceError(CONFLICT, "The database has users of its own. Add --yes to add generated data anyway.")
@@ -276,6 +274,20 @@ async def load(
         rows: Callable[[], Rows] = getattr(generator, name)
         loaded[name] = await bulk.load(services.storage, tables.metadata.tables[name], columns.split(), rows())
     await bulk.settle(services.storage, [tables.users, tables.businesses, tables.keys])
-    if provider is not None:
-        await provider(generator.at_provider())
+    if emulated and services.settings.provider.embedded:
+        await _add_to_emulator(services, generator)
     return loaded
+
+
+async def _add_to_emulator(services: Services, generator: _Generator) -> None:
+    """Add the locations to the emulator's file. A new file gets the demo data first.
+
+    The process that serves the emulator may be running.
+    """
+    store = Store(services.settings.data_dir / EMULATOR_FILE)
+    await store.open(lambda session: fill(session, load_world(), services.clock.now()))
+    try:
+        async with store.write() as session:
+            await add(session, *generator.at_provider())
+    finally:
+        await store.close()

@@ -11,8 +11,8 @@ import pytest
 
 from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.domain.time import FrozenClock
+from profilesvc.emulator.access import ControlAccess
 from profilesvc.emulator.app import create_emulator
-from profilesvc.emulator.guard import Guard
 from profilesvc.fixtures import load_world
 from support.provider import START, emulator_at, served
 
@@ -28,7 +28,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         clock=FrozenClock(START),
         entropy=SeededEntropy("ids"),
         world=load_world(),
-        guard=Guard(TOKEN),
+        access=ControlAccess(TOKEN),
     )
     with served(app) as origin:
         yield origin
@@ -118,7 +118,7 @@ def test_the_providers_own_paths_ask_for_the_providers_own_token(http: httpx.Cli
     ],
 )
 def test_the_configured_host_is_accepted(served_on: str, host: str, let_in: bool) -> None:
-    assert Guard(TOKEN, served_on).is_own_host(host) == let_in
+    assert ControlAccess(TOKEN, served_on).is_own_host(host) == let_in
 
 
 def files(folder: Path) -> list[Path]:

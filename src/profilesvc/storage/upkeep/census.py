@@ -8,8 +8,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.statements import Executor, FastReader, Prepared, fetch, insert_into
 from profilesvc.storage.keys import live
+from profilesvc.storage.tables import census as stored
 from profilesvc.storage.tables import connections, holds, keys
-from profilesvc.storage.tables import counts as stored
 
 Counts = dict[str, dict[str, int]]  # {name: {state: amount}}
 _STORED = Prepared(select(stored.c.name, stored.c.state, stored.c.amount, stored.c.counted_at))
@@ -36,15 +36,16 @@ async def by_state(session: FastReader, now: int, online_from: int, offline_befo
     """
     sample = await (_sqlite_sample(session) if session.dialect == "sqlite" else _postgres_sample(session))
     states = _states(sample.keys, now, online_from, offline_before).subquery()
-    query = select(states.c.of_key, states.c.of_site, func.count()).group_by(states.c.of_key, states.c.of_site)
-    rows: list[tuple[str, str, int]] = [tuple(row) for row in await session.execute(query)]
-    seen = sum(amount for _, _, amount in rows)
+    amount = func.count().label("amount")
+    query = select(states.c.of_key, states.c.of_site, amount).group_by(states.c.of_key, states.c.of_site)
+    rows = (await session.execute(query)).all()
+    seen = sum(row.amount for row in rows)
     factor = sample.factor if sample.total is None else sample.total / max(seen, 1)
     of_keys, of_sites = dict.fromkeys(_KEY_STATES, 0.0), dict.fromkeys(_SITE_STATES, 0.0)
-    for key_state, site_state, amount in rows:
-        of_keys[key_state] += amount * factor
-        if key_state != "revoked":
-            of_sites[site_state] += amount * factor
+    for row in rows:
+        of_keys[row.of_key] += row.amount * factor
+        if row.of_key != "revoked":
+            of_sites[row.of_site] += row.amount * factor
     return {"keys": _rounded(of_keys), "connections": _rounded(of_sites)}
 
 
@@ -115,4 +116,4 @@ async def latest(session: Executor) -> tuple[Counts, int | None]:
     rows = await fetch(session, _STORED)
     for name, state, amount, _ in rows:
         counts.setdefault(name, {})[state] = amount
-    return counts, min((row[3] for row in rows), default=None)
+    return counts, min((counted_at for _, _, _, counted_at in rows), default=None)

@@ -15,7 +15,7 @@ _ANY_ADDRESS = {"0.0.0.0", "::"}  # noqa: S104  # such a listener is reachable u
 
 
 @dataclass(frozen=True, repr=False)
-class Guard:
+class ControlAccess:
     """The token of the running emulator, and the host that it listens on."""
 
     token: str

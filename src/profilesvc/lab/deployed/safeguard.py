@@ -1,4 +1,4 @@
-"""The guard of a deployed service: it rejects requests that cannot be undone, and records the others in advance."""
+"""The safeguard of a deployed service: it rejects requests that cannot be undone, and records the others in advance."""
 
 import uuid
 from collections.abc import Callable
@@ -21,30 +21,30 @@ class NeedsControl(RuntimeError):
     """The error of an action that a notebook may not do on a deployed service."""
 
 
-class Guarded(httpx.BaseTransport):
-    """A transport that calls the guard before each request and after each response."""
+class SafeTransport(httpx.BaseTransport):
+    """A transport that calls the safeguard before each request and after each response."""
 
-    def __init__(self, inner: httpx.BaseTransport, guard: "Guard") -> None:
-        self._inner, self._guard = inner, guard
+    def __init__(self, inner: httpx.BaseTransport, safeguard: "Safeguard") -> None:
+        self._inner, self._safeguard = inner, safeguard
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request if the guard allows it.
+        """Send a request if the safeguard allows it.
 
         Raises:
-            NeedsControl: The guard rejects it.
+            NeedsControl: The safeguard rejects it.
         """
         request.read()
-        entry = self._guard.before(request)
+        entry = self._safeguard.before(request)
         response = self._inner.handle_request(request)
         response.read()
-        self._guard.after(entry, response)
+        self._safeguard.after(entry, response)
         return response
 
     def close(self) -> None:
         self._inner.close()
 
 
-class Guard:
+class Safeguard:
     """The check whether a request can be undone. It uses `read` to fetch a path of the API."""
 
     def __init__(self, journal: Journal, write: bool, read: Callable[..., httpx.Response]) -> None:

@@ -1,11 +1,11 @@
-"""The provider's own changes of a profile: which fields may be accepted or rejected, and the states of edits."""
+"""Masks, which name fields of a profile: those that a sync sends, that the provider has changed, or that it reviews."""
 
 from collections.abc import Callable, Iterable
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.location import Location
-from profilesvc.contract.updates import EditStatus
+from profilesvc.contract.sync import EditStatus
 from profilesvc.domain import profiles
 from profilesvc.domain.errors import Problem, invalid, invalid_many
 from profilesvc.domain.messages import access_of, message_of
@@ -47,15 +47,6 @@ class Masks(NamedTuple):
 
 
 NO_EDITS = Masks([], [])
-
-
-Flag = Literal["hasGoogleUpdated", "hasPendingEdits", "hasVoiceOfMerchant"]
-
-
-def has_flag(profile: JsonObject, name: Flag) -> bool:
-    """Return whether the metadata of a profile has a flag: consumers see other values, or it is verified."""
-    metadata = profile.get("metadata")
-    return isinstance(metadata, dict) and metadata.get(name) is True
 
 
 def paths(mask: object) -> list[str]:

@@ -1,13 +1,12 @@
 """Counts of keys and connections for the operator's metrics.
 
-Housekeeping counts a sample of bounded size once a minute, and requests read the stored counts.
+A job counts a sample of bounded size once a minute, and requests read the stored counts.
 """
 
 from profilesvc.domain.heartbeats import OFFLINE_AFTER, ONLINE_FOR
 from profilesvc.domain.time import SECOND
-from profilesvc.operations.notify import sweep, webhooks
 from profilesvc.services.context import Services
-from profilesvc.storage.upkeep import counts as stored
+from profilesvc.storage.upkeep import census as stored
 from profilesvc.telemetry.metrics import exposition_of
 
 _RECENT = 30 * SECOND
@@ -25,16 +24,15 @@ async def exposition(services: Services) -> bytes:
 
 
 async def renew(services: Services) -> None:
-    """Count, unless another process has just done so. One process counts at a time.
+    """Count, unless another process has just done so.
 
     Raises:
         ServiceError: SERVICE_UNAVAILABLE.
     """
-    async with services.storage.leases.hold("counts"):
-        async with services.storage.read() as session:
-            _, counted_at = await stored.latest(session)
-        if counted_at is None or abs(services.clock.now() - counted_at) > _RECENT:
-            await count(services)
+    async with services.storage.read() as session:
+        _, counted_at = await stored.latest(session)
+    if counted_at is None or abs(services.clock.now() - counted_at) > _RECENT:
+        await count(services)
 
 
 async def count(services: Services) -> None:
@@ -47,7 +45,7 @@ async def count(services: Services) -> None:
     services.storage.renew()
     async with services.storage.read(may_be_old=True) as session:
         counts = await stored.by_state(session, now, now - ONLINE_FOR, now - OFFLINE_AFTER)
-    counts["delivery_backlog"] = await webhooks.backlog(services)
-    counts["alarms"] = {"held": int(await sweep.held_since(services) is not None)}
+    for more in services.counted:
+        counts |= await more(services)
     async with services.storage.write() as session:
         await stored.store(session, counts, now)
