@@ -108,7 +108,7 @@ async def test_A168_a_forged_link_changes_nothing(
 ) -> None:
     made = await add(alice, address="team@harbour.example.com")
     async with services.storage.read() as session:
-        row = await channels.find(session, 1, made["id"], alerts.KINDS)
+        row = await channels.find(session, 1, made["id"], alerts.ALERTS.kinds)
     assert row is not None
     now = services.clock.now()
     confirm, unsubscribe = alerts.confirming_link(services, row, now), alerts.unsubscribing_link(services, row)
@@ -128,7 +128,7 @@ async def test_A168_a_forged_link_changes_nothing(
     clock.advance(milliseconds=3 * DAY + 1)
     assert (await http.post(f"/dashboard/alerts/confirm/{confirm}")).status_code == 404
     async with services.storage.read() as session:
-        assert await channels.find(session, 1, made["id"], alerts.KINDS) == row
+        assert await channels.find(session, 1, made["id"], alerts.ALERTS.kinds) == row
 
 
 @pytest.mark.parametrize(

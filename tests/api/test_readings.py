@@ -259,7 +259,7 @@ class TestTheSchedule:
         alert = await subscribe(alice)
         await pass_time(services, clock)
         async with services.storage.read() as session:
-            row = await channels.find(session, 1, alert["id"], alerts.KINDS)
+            row = await channels.find(session, 1, alert["id"], alerts.ALERTS.kinds)
         assert row is not None
         await alerts.unsubscribe(services, row)
         await write(emulator, "7001", clock.now())

@@ -9,13 +9,11 @@ from profilesvc.delivery.senders import Due
 from profilesvc.delivery.webhooks import request_of
 from profilesvc.domain.time import parse_iso
 from profilesvc.domain.webhooks import OVERLAP
-from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.events import number_of
-from profilesvc.services.notify.webhooks import KINDS
+from profilesvc.services.notify.webhooks import WEBHOOKS
 from profilesvc.storage import events
 from profilesvc.storage.events import Subject
-from profilesvc.storage.notify import channels
 from profilesvc.storage.notify.channels import Channel
 
 _SIGNATURE = "webhook-signature"
@@ -42,9 +40,7 @@ async def sent_request(services: Services, caller: Caller, webhook_id: int, entr
     if not entry.attempts or entry.state == "skipped":
         return None
     async with services.storage.read() as session:
-        channel = await channels.find(session, caller.owner_id, webhook_id, KINDS)
-        if channel is None:
-            raise missing("webhook")
+        channel = await WEBHOOKS.own(session, caller, webhook_id)
         numbers = [] if entry.event is None else [number_of(entry.event)]
         subjects = await events.subjects(session, caller.owner_id, numbers)
     at = parse_iso(entry.attempts[-1].at)

@@ -21,7 +21,7 @@ from profilesvc.domain.time import SECOND
 from profilesvc.services import events
 from profilesvc.services.context import Services
 from profilesvc.services.jobs import Job, Where
-from profilesvc.services.notify.webhooks import KINDS, disable
+from profilesvc.services.notify.webhooks import WEBHOOKS, disable
 from profilesvc.storage import events as stored_events
 from profilesvc.storage.events import Subject
 from profilesvc.storage.notify import channels, deliveries
@@ -176,7 +176,7 @@ class Worker:
         if not isinstance(outcome, Failed) and not (isinstance(outcome, Retry) and outcome.blames_receiver):
             return False
         reason = outcome.disable if isinstance(outcome, Failed) else None
-        if channel.kind in KINDS and failing is not None and now - failing >= webhooks.FAILING_FOR:
+        if channel.kind in WEBHOOKS.kinds and failing is not None and now - failing >= webhooks.FAILING_FOR:
             reason = reason or "failing"
         if failing is None or reason is not None:
             async with self._services.storage.write() as session:

@@ -8,7 +8,8 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import iso_or_none
 from profilesvc.operations.notify import sweep
 from profilesvc.services.context import Services
-from profilesvc.services.notify.webhooks import KINDS
+from profilesvc.services.notify.channels import switched
+from profilesvc.services.notify.webhooks import WEBHOOKS
 from profilesvc.storage.notify import channels, deliveries
 from profilesvc.storage.notify.channels import Channel
 
@@ -34,7 +35,7 @@ def _shown(channel: Channel) -> ShownWebhook:
 async def listing(services: Services) -> list[ShownWebhook]:
     """Return the webhooks of all owners, oldest first."""
     async with services.storage.read() as session:
-        return [_shown(row) for row in await channels.all_channels(session, KINDS)]
+        return [_shown(row) for row in await channels.all_channels(session, WEBHOOKS.kinds)]
 
 
 async def switch(services: Services, owner_id: int, number: int, *, enabled: bool) -> ShownWebhook:
@@ -45,11 +46,10 @@ async def switch(services: Services, owner_id: int, number: int, *, enabled: boo
     """
     async with services.storage.write() as session:
         if enabled:
-            values = {"disabled_at": None, "disabled_reason": None, "failing_since": None}
-            await channels.change(session, owner_id, number, **values)
+            await channels.change(session, owner_id, number, **switched(None))
         else:
             await channels.disable(session, owner_id, number, services.clock.now(), "operator")
-        found = await channels.find(session, owner_id, number, KINDS)
+        found = await channels.find(session, owner_id, number, WEBHOOKS.kinds)
         if found is None:
             raise ServiceError(NOT_FOUND, "There is no such webhook.")
         return _shown(found)

@@ -1,6 +1,5 @@
 """E-mail alerts of owners: which address receives what, and when (docs/events.md)."""
 
-import hashlib
 import hmac
 from typing import NamedTuple
 
@@ -19,29 +18,28 @@ from profilesvc.contract.alerts import (
     AlertTested,
     QuietTime,
 )
-from profilesvc.contract.audit import Event
 from profilesvc.contract.errors import CONFLICT
 from profilesvc.contract.events import EventType
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.stored import acting, as_stored, stored_list, stored_object
-from profilesvc.database.statements import Executor
 from profilesvc.domain.alerts import next_time, quiet_until
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.hosts import mailbox
 from profilesvc.domain.time import DAY, iso
 from profilesvc.domain.webhooks import derived
-from profilesvc.services import audit
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
+from profilesvc.services.notify.channels import OwnChannels, digest_of, new_nonce, switched
 from profilesvc.storage import users
 from profilesvc.storage.notify import alerts as stored
 from profilesvc.storage.notify import channels, deliveries
 from profilesvc.storage.notify.channels import Channel
 from profilesvc.storage.tables.columns import number_of
 
-KINDS = ("email",)
 CONFIRM_WITHIN = 3 * DAY
-_NONCE_BYTES = 24
+ALERTS = OwnChannels(
+    ("email",), "alert", label="address", field="address", recorded=lambda channel: {"address": channel.target}
+)
 _UNKNOWN_LINK = "link; it may be of an address that was deleted"
 
 
@@ -64,33 +62,20 @@ async def create(services: Services, caller: Caller, body: AlertCreate) -> Alert
     if body.address is not None:
         _require_mailbox(body.address)
         await _count_mail(services, caller, body.address, is_link=True)
-    now, nonce = services.clock.now(), services.entropy.token_bytes(_NONCE_BYTES).hex()
+    now = services.clock.now()
     settings = AlertSettings.model_validate(body.model_dump(exclude={"address"}))
     async with services.storage.write() as session:
         user = await users.lock_user(session, caller.owner_id)
         address = body.address or user.email
         _require_mailbox(address)
         is_own = address.lower() == user.email.lower()
-        if await channels.count(session, caller.owner_id, KINDS) >= MAX_ALERTS:
+        if await channels.count(session, caller.owner_id, ALERTS.kinds) >= MAX_ALERTS:
             raise ServiceError(CONFLICT, f"You have {MAX_ALERTS} addresses. Delete one first.", limit=MAX_ALERTS)
-        number = await channels.add(
-            session,
-            caller.owner_id,
-            _target_digest(address),
-            kind="email",
-            target=address,
-            nonce=nonce,
-            created_at=now,
-            confirmed_at=now if is_own else None,
-            **_columns(settings, {}),
-        )
-        if number is None:
-            raise invalid("body", "address", "is used by another of your alerts")
+        values = {"target": address, "confirmed_at": now if is_own else None, **_columns(settings, {})}
+        row = await ALERTS.add(services, session, caller, _target_digest(address), kind="email", **values)
         if not is_own:
-            await deliveries.add(session, caller.owner_id, number, None, now)
+            await deliveries.add(session, caller.owner_id, row.id, None, now)
             services.due.set()
-        row = await _own(session, caller, str(number))
-        await _record(services, session, "alert.created", row)
         return _entry(row)
 
 
@@ -103,16 +88,14 @@ def _require_mailbox(address: str) -> None:
 
 async def list_all(services: Services, caller: Caller) -> AlertList:
     """Return the addresses of the caller, oldest first."""
-    async with services.storage.read() as session:
-        rows = await channels.listing(session, caller.owner_id, KINDS)
-    return AlertList(alerts=[_entry(row) for row in rows])
+    return AlertList(alerts=[_entry(row) for row in await ALERTS.listing(services, caller)])
 
 
 async def failures(services: Services, caller: Caller) -> dict[int, Failure]:
     """Return the addresses of the caller to which no message can be sent, by their ids."""
     by_channel: dict[int, Failure] = {}
     async with services.storage.read() as session:
-        for row in await channels.listing(session, caller.owner_id, KINDS):
+        for row in await channels.listing(session, caller.owner_id, ALERTS.kinds):
             if row.failing_since is not None:
                 attempts = stored_list(await deliveries.last_attempts(session, caller.owner_id, row.id))
                 by_channel[row.id] = Failure(row.failing_since, attempts[-1]["error"] if attempts else None)
@@ -125,8 +108,7 @@ async def get(services: Services, caller: Caller, alert_id: str) -> AlertEntry:
     Raises:
         ServiceError: NOT_FOUND.
     """
-    async with services.storage.read() as session:
-        return _entry(await _own(session, caller, alert_id))
+    return _entry(await ALERTS.get(services, caller, alert_id))
 
 
 async def change(services: Services, caller: Caller, alert_id: str, body: AlertChange) -> AlertEntry:
@@ -137,27 +119,25 @@ async def change(services: Services, caller: Caller, alert_id: str, body: AlertC
     Raises:
         ServiceError: VALIDATION_ERROR; NOT_FOUND; RATE_LIMITED for too many links.
     """
+    number = ALERTS.number(alert_id)
     if body.enabled:
-        async with services.storage.read() as session:
-            row = await _own(session, caller, alert_id)
+        row = await ALERTS.get(services, caller, alert_id)
         if _has_unsubscribed(row):
             await _count_mail(services, caller, row.target, is_link=True)
     async with services.storage.write() as session:
         user = await users.lock_user(session, caller.owner_id)
-        row = await _own(session, caller, alert_id, locked=True)
+        row = await ALERTS.own(session, caller, number, locked=True)
         body_fields = {name: getattr(body, name) for name in body.model_fields_set - {"enabled"}}
         fields = {name: value for name, value in body_fields.items() if value is not None or name == "quiet_time"}
         values: dict[str, object] = dict(_columns(settings_of(row).model_copy(update=fields), _unread(row, fields)))
         if body.enabled:
-            values |= {"disabled_at": None, "disabled_reason": None, "failing_since": None}
+            values |= switched(None)
             values |= await _confirmation(services, session, row, user.email)
         elif body.enabled is False and row.disabled_at is None:  # another reason is more important
-            values |= {"disabled_at": services.clock.now(), "disabled_reason": "owner", "failing_since": None}
-        await channels.change(session, caller.owner_id, row.id, **values)
+            values |= switched(services.clock.now(), "owner")
         if fields and values.get("disabled_at", row.disabled_at) is None:
             await _end_wait(services, session, row)
-        await _record(services, session, "alert.changed", row, fields=sorted(body.model_fields_set))
-        return _entry(await _own(session, caller, alert_id))
+        return _entry(await ALERTS.change(services, session, caller, number, body, **values))
 
 
 async def _end_wait(services: Services, session: AsyncSession, row: Channel) -> None:
@@ -184,8 +164,7 @@ async def _confirmation(services: Services, session: AsyncSession, row: Channel,
         return {"confirmed_at": now}
     await deliveries.add(session, row.owner_id, row.id, None, now)
     services.due.set()
-    new = services.entropy.token_bytes(_NONCE_BYTES).hex()
-    return {"nonce": new, "previous_nonce": row.previous_nonce or row.nonce}
+    return {"nonce": new_nonce(services), "previous_nonce": row.previous_nonce or row.nonce}
 
 
 async def delete(services: Services, caller: Caller, alert_id: str) -> AlertDeleted:
@@ -194,15 +173,7 @@ async def delete(services: Services, caller: Caller, alert_id: str) -> AlertDele
     Raises:
         ServiceError: NOT_FOUND.
     """
-    async with services.storage.write() as session:
-        row = await _own(session, caller, alert_id)
-        await channels.remove(session, caller.owner_id, row.id)
-        await _record(services, session, "alert.deleted", row)
-    return AlertDeleted(id=row.id)
-
-
-async def _record(services: Services, session: AsyncSession, event: Event, row: Channel, **more: object) -> None:
-    await audit.record(services, session, event, row.owner_id, None, alert_id=row.id, address=row.target, **more)
+    return AlertDeleted(id=await ALERTS.delete(services, caller, alert_id))
 
 
 async def test(services: Services, caller: Caller, alert_id: str) -> AlertTested:
@@ -211,13 +182,10 @@ async def test(services: Services, caller: Caller, alert_id: str) -> AlertTested
     Raises:
         ServiceError: NOT_FOUND; CONFLICT if the address is disabled; RATE_LIMITED for too many messages.
     """
-    async with services.storage.read() as session:
-        row = await _own(session, caller, alert_id)
+    row = await ALERTS.get(services, caller, alert_id)
     await _count_mail(services, caller, row.target, is_link=row.confirmed_at is None)
     async with services.storage.write() as session:
-        row = await _own(session, caller, alert_id, locked=True)
-        if row.disabled_at is not None:
-            raise ServiceError(CONFLICT, "The address is disabled. Enable it first.")
+        await ALERTS.enabled(session, caller, row.id)
         await deliveries.add(session, caller.owner_id, row.id, None, services.clock.now())
         services.due.set()
     return AlertTested(id=row.id)
@@ -300,7 +268,7 @@ async def confirm(services: Services, row: Channel) -> None:
     async with services.storage.write() as session:
         if not await channels.confirm(session, row, services.clock.now()):
             raise missing(_UNKNOWN_LINK)
-        await _record(services, session, "alert.confirmed", row)
+        await ALERTS.record(services, session, "confirmed", row)
 
 
 async def to_unsubscribe(services: Services, link: str) -> Channel:
@@ -325,7 +293,7 @@ async def unsubscribe(services: Services, row: Channel) -> None:
     async with services.storage.write() as session:
         await channels.change(session, row.owner_id, row.id, **values)
         if row.disabled_reason != "unsubscribed":  # mail programs request the link more than once
-            await _record(services, session, "alert.unsubscribed", row)
+            await ALERTS.record(services, session, "unsubscribed", row)
 
 
 async def _named(services: Services, address: str) -> Channel | None:
@@ -335,7 +303,7 @@ async def _named(services: Services, address: str) -> Channel | None:
     if not (owner_id and number):  # no statement for a link that was never sent
         return None
     async with services.storage.read() as session:
-        return await channels.find(session, owner_id, number, KINDS)
+        return await channels.find(session, owner_id, number, ALERTS.kinds)
 
 
 def _is_equal(token: str, digest: str) -> bool:
@@ -347,7 +315,7 @@ def _digest(services: Services, nonce: str, purpose: str) -> str:
 
 
 def _target_digest(address: str) -> str:
-    return hashlib.sha256(f"mailto:{address.lower()}".encode()).hexdigest()
+    return digest_of(f"mailto:{address.lower()}")
 
 
 def _columns(settings: AlertSettings, unread: JsonObject) -> dict[str, str]:
@@ -362,13 +330,6 @@ def _columns(settings: AlertSettings, unread: JsonObject) -> dict[str, str]:
         "types": channels.stored_types(sorted(types)) or ",none,",
         "settings": orjson.dumps({**settings.model_dump(by_alias=True), **unread}).decode(),
     }
-
-
-async def _own(session: Executor, caller: Caller, alert_id: str, *, locked: bool = False) -> Channel:
-    row = await channels.find(session, caller.owner_id, number_of(alert_id), KINDS, locked=locked)
-    if row is None:
-        raise missing("alert")
-    return row
 
 
 def _entry(row: Channel) -> AlertEntry:

@@ -1,6 +1,5 @@
 """Deliveries to webhooks of owners: queue them, and list what was delivered."""
 
-from profilesvc.contract.errors import CONFLICT
 from profilesvc.contract.stored import as_stored, stored_list
 from profilesvc.contract.webhooks import (
     MOST_RECOVERED,
@@ -12,16 +11,14 @@ from profilesvc.contract.webhooks import (
     WebhookRecover,
     WebhookRecovered,
 )
-from profilesvc.database.statements import Executor
-from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.domain.errors import invalid
 from profilesvc.domain.time import instant_of, iso, iso_or_none
 from profilesvc.services import events, page_tokens
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
-from profilesvc.services.notify.webhooks import own, webhook_number
+from profilesvc.services.notify.webhooks import WEBHOOKS
 from profilesvc.storage.events import StoredPublishedEvent
 from profilesvc.storage.notify import deliveries
-from profilesvc.storage.notify.channels import Channel
 from profilesvc.storage.notify.deliveries import Delivery
 
 _PIECE = 500  # deliveries that one transaction adds
@@ -33,7 +30,7 @@ async def test(services: Services, caller: Caller, webhook_id: str) -> DeliveryE
     Raises:
         ServiceError: RATE_LIMITED; NOT_FOUND; CONFLICT if the webhook is disabled.
     """
-    return await _queue(services, caller, webhook_number(webhook_id), None)
+    return await _queue(services, caller, WEBHOOKS.number(webhook_id), None)
 
 
 async def resend(services: Services, caller: Caller, webhook_id: str, delivery_id: str) -> DeliveryEntry:
@@ -42,14 +39,14 @@ async def resend(services: Services, caller: Caller, webhook_id: str, delivery_i
     Raises:
         ServiceError: RATE_LIMITED; NOT_FOUND, also if the event was deleted; CONFLICT if the webhook is disabled.
     """
-    return await _queue(services, caller, webhook_number(webhook_id), webhook_number(delivery_id))
+    return await _queue(services, caller, WEBHOOKS.number(webhook_id), WEBHOOKS.number(delivery_id))
 
 
 async def _queue(services: Services, caller: Caller, number: int, delivery: int | None) -> DeliveryEntry:
     owner_id, event_id = caller.owner_id, None
     await services.limiter.count("calls-per-user", owner_id)
     async with services.storage.write() as session:
-        await _enabled(session, caller, number)
+        await WEBHOOKS.enabled(session, caller, number)
         if delivery is not None:
             repeated = await deliveries.find(session, owner_id, number, delivery)
             if repeated is None or (repeated.event_id is not None and repeated.type is None):
@@ -70,19 +67,19 @@ async def recover(services: Services, caller: Caller, webhook_id: str, body: Web
     Raises:
         ServiceError: VALIDATION_ERROR; RATE_LIMITED; NOT_FOUND; CONFLICT if the webhook is disabled.
     """
-    number, now = webhook_number(webhook_id), services.clock.now()
+    number, now = WEBHOOKS.number(webhook_id), services.clock.now()
     since = instant_of("since", body.since, "2026-01-02T03:04:05Z")
     if since > now:
         raise invalid("body", "since", "must not be in the future")
     since = max(since, now - events.RETENTION)
     await services.limiter.count("calls-per-user", caller.owner_id)
     async with services.storage.read() as session:
-        channel = await _enabled(session, caller, number, locked=False)
+        channel = await WEBHOOKS.enabled(session, caller, number, locked=False)
         missed = await deliveries.missed(session, channel, since, MOST_RECOVERED)
     queued = 0
     for start in range(0, len(missed.events), _PIECE):
         async with services.storage.write() as session:
-            await _enabled(session, caller, number)
+            await WEBHOOKS.enabled(session, caller, number)
             queued += await deliveries.add_missed(session, channel, missed, start, start + _PIECE, now)
             services.due.set()
     return WebhookRecovered(id=number, queued=queued)
@@ -101,12 +98,12 @@ async def list_deliveries(
     Raises:
         ServiceError: NOT_FOUND.
     """
-    number, limit = webhook_number(webhook_id), query.limit
+    number, limit = WEBHOOKS.number(webhook_id), query.limit
     before = None
     if query.before is not None:
         (before,) = page_tokens.position(services, caller.owner_id, _list_of(number), query.before)
     async with services.storage.read() as session:
-        await own(session, caller, number)
+        await WEBHOOKS.own(session, caller, number)
         rows = await deliveries.page(session, caller.owner_id, number, before, limit + 1, state=state)
     page = rows[:limit]
     return DeliveryList(
@@ -123,21 +120,13 @@ async def get_delivery(services: Services, caller: Caller, webhook_id: str, deli
     Raises:
         ServiceError: NOT_FOUND.
     """
-    number, delivery = webhook_number(webhook_id), webhook_number(delivery_id)
+    number, delivery = WEBHOOKS.number(webhook_id), WEBHOOKS.number(delivery_id)
     async with services.storage.read() as session:
-        await own(session, caller, number)
+        await WEBHOOKS.own(session, caller, number)
         row = await deliveries.find(session, caller.owner_id, number, delivery)
     if row is None:
         raise missing("delivery")
     return _delivery(caller.owner_id, row)
-
-
-async def _enabled(session: Executor, caller: Caller, number: int, *, locked: bool = True) -> Channel:
-    """Return a webhook to which deliveries can be added."""
-    channel = await own(session, caller, number, locked=locked)
-    if channel.disabled_at is not None:
-        raise ServiceError(CONFLICT, "The webhook is disabled. Enable it first.")
-    return channel
 
 
 def _list_of(number: int) -> str:

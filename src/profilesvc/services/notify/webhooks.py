@@ -1,12 +1,10 @@
 """Webhooks of owners: create, change, roll, test, and what was delivered."""
 
 import asyncio
-import hashlib
 from urllib.parse import urlsplit
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.contract.audit import Event
 from profilesvc.contract.errors import PLAN_RESTRICTION
 from profilesvc.contract.events import WebhookDisabled
 from profilesvc.contract.stored import as_stored
@@ -25,18 +23,24 @@ from profilesvc.domain import webhooks
 from profilesvc.domain.addresses import Target, is_public, parse_target
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.time import iso, iso_or_none
-from profilesvc.services import audit, events
+from profilesvc.services import events
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
+from profilesvc.services.notify.channels import OwnChannels, digest_of, new_nonce, switched
 from profilesvc.services.notify.resolving import resolver_of
 from profilesvc.storage import users
 from profilesvc.storage.notify import channels
 from profilesvc.storage.notify.channels import Channel
-from profilesvc.storage.tables.columns import number_of
 
-KINDS = ("webhook", "slack", "teams", "discord")
-_NONCE_BYTES = 24
 _RESOLVE_SECONDS = 2.0
+# Only the host of the URL is recorded, because the URL of a chat is a secret.
+WEBHOOKS = OwnChannels(
+    ("webhook", "slack", "teams", "discord"),
+    "webhook",
+    label="webhook",
+    field="url",
+    recorded=lambda channel: {"host": urlsplit(channel.target).hostname},
+)
 
 
 async def create(services: Services, caller: Caller, body: WebhookCreate) -> WebhookCreated:
@@ -49,37 +53,22 @@ async def create(services: Services, caller: Caller, body: WebhookCreate) -> Web
     async with services.storage.read() as session:
         await _require_room(session, caller)
     await _require_public(services, caller, target)
-    now, nonce = services.clock.now(), services.entropy.token_bytes(_NONCE_BYTES).hex()
-    values = {"target": target.url, "description": body.description, "types": channels.stored_types(body.types)}
+    now, types = services.clock.now(), channels.stored_types(body.types)
+    values = {"target": target.url, "description": body.description, "types": types, "confirmed_at": now}
     async with services.storage.write() as session:
         await users.lock_user(session, caller.owner_id)
         await _require_room(session, caller)
-        number = await channels.add(
-            session,
-            caller.owner_id,
-            _digest(target),
-            kind=kind,
-            nonce=nonce,
-            created_at=now,
-            confirmed_at=now,
-            **values,
-        )
-        if number is None:
-            raise _used()
-        channel = await own(session, caller, number)
-        await _record(services, session, "webhook.created", channel)
+        channel = await WEBHOOKS.add(services, session, caller, digest_of(target.url), kind=kind, **values)
     return WebhookCreated(
         **_entry(channel, now).model_dump(),
-        secret=_secret(services, nonce) if kind == "webhook" else None,
+        secret=_secret(services, channel.nonce) if kind == "webhook" else None,
         warning=SECRET_WARNING if kind == "webhook" else "The URL is the secret of the chat: keep it to yourself.",
     )
 
 
 async def list_all(services: Services, caller: Caller) -> WebhookList:
     """Return the webhooks of the caller."""
-    async with services.storage.read() as session:
-        rows = await channels.listing(session, caller.owner_id, KINDS)
-    now = services.clock.now()
+    rows, now = await WEBHOOKS.listing(services, caller), services.clock.now()
     return WebhookList(webhooks=[_entry(row, now) for row in rows], limit=caller.plan.webhooks)
 
 
@@ -89,8 +78,7 @@ async def get(services: Services, caller: Caller, webhook_id: str) -> WebhookEnt
     Raises:
         ServiceError: NOT_FOUND.
     """
-    async with services.storage.read() as session:
-        return _entry(await own(session, caller, webhook_number(webhook_id)), services.clock.now())
+    return _entry(await WEBHOOKS.get(services, caller, webhook_id), services.clock.now())
 
 
 async def change(services: Services, caller: Caller, webhook_id: str, body: WebhookChange) -> WebhookEntry:
@@ -99,7 +87,7 @@ async def change(services: Services, caller: Caller, webhook_id: str, body: Webh
     Raises:
         ServiceError: VALIDATION_ERROR; NOT_FOUND; RATE_LIMITED.
     """
-    number, now = webhook_number(webhook_id), services.clock.now()
+    number, now = WEBHOOKS.number(webhook_id), services.clock.now()
     target = None if body.url is None else await _new_target(services, caller, number, body.url)
     values: dict[str, object] = {}
     if body.description is not None:
@@ -107,20 +95,16 @@ async def change(services: Services, caller: Caller, webhook_id: str, body: Webh
     if body.types is not None:
         values["types"] = channels.stored_types(body.types)
     if body.enabled is not None:
-        disabled_at, reason = (None, None) if body.enabled else (now, "owner")
-        values |= {"disabled_at": disabled_at, "disabled_reason": reason, "failing_since": None}
+        values |= switched(None) if body.enabled else switched(now, "owner")
     async with services.storage.write() as session:
         await users.lock_user(session, caller.owner_id)
-        await own(session, caller, number)
+        await WEBHOOKS.own(session, caller, number)
         if target is not None:
-            if await channels.uses(session, caller.owner_id, _digest(target), except_for=number):
-                raise _used()
-            values |= {"target": target.url, "target_digest": _digest(target), "failing_since": None}
-        if values:
-            await channels.change(session, caller.owner_id, number, **values)
-        channel = await own(session, caller, number)
-        await _record(services, session, "webhook.changed", channel, fields=sorted(body.model_fields_set))
-        return _entry(channel, now)
+            digest = digest_of(target.url)
+            if await channels.uses(session, caller.owner_id, digest, except_for=number):
+                raise WEBHOOKS.used()
+            values |= {"target": target.url, "target_digest": digest, "failing_since": None}
+        return _entry(await WEBHOOKS.change(services, session, caller, number, body, **values), now)
 
 
 async def disable(services: Services, session: AsyncSession, channel: Channel, reason: str) -> bool:
@@ -132,7 +116,7 @@ async def disable(services: Services, session: AsyncSession, channel: Channel, r
     if not await channels.disable_failing(session, channel, now, reason):
         return False
     user = await users.user(session, owner_id)
-    if channel.kind in KINDS and user is not None:
+    if channel.kind in WEBHOOKS.kinds and user is not None:
         if services.settings.mail.sends(services.settings.production):
             await channels.notify(session, owner_id, user.email, ["webhook.disabled"], now)
         host = urlsplit(channel.target).hostname or ""
@@ -147,12 +131,7 @@ async def delete(services: Services, caller: Caller, webhook_id: str) -> Webhook
     Raises:
         ServiceError: NOT_FOUND.
     """
-    number = webhook_number(webhook_id)
-    async with services.storage.write() as session:
-        channel = await own(session, caller, number)
-        await channels.remove(session, caller.owner_id, number)
-        await _record(services, session, "webhook.deleted", channel)
-    return WebhookDeleted(id=number)
+    return WebhookDeleted(id=await WEBHOOKS.delete(services, caller, webhook_id))
 
 
 async def roll(services: Services, caller: Caller, webhook_id: str) -> WebhookRolled:
@@ -161,15 +140,15 @@ async def roll(services: Services, caller: Caller, webhook_id: str) -> WebhookRo
     Raises:
         ServiceError: NOT_FOUND, also for a chat, which has no secret.
     """
-    number, now = webhook_number(webhook_id), services.clock.now()
-    nonce = services.entropy.token_bytes(_NONCE_BYTES).hex()
+    number, now = WEBHOOKS.number(webhook_id), services.clock.now()
+    nonce = new_nonce(services)
     async with services.storage.write() as session:
-        channel = await own(session, caller, number)
+        channel = await WEBHOOKS.own(session, caller, number)
         if channel.kind != "webhook":
             raise missing("webhook with a secret")
         previous = {"previous_nonce": channel.nonce, "previous_until": now + webhooks.OVERLAP}
         await channels.change(session, caller.owner_id, number, nonce=nonce, **previous)
-        await _record(services, session, "webhook.rolled", channel)
+        await WEBHOOKS.record(services, session, "rolled", channel)
     return WebhookRolled(
         id=number,
         secret=_secret(services, nonce),
@@ -179,38 +158,9 @@ async def roll(services: Services, caller: Caller, webhook_id: str) -> WebhookRo
     )
 
 
-async def _record(services: Services, session: AsyncSession, event: Event, channel: Channel, **more: object) -> None:
-    """Record a change. Only the host of the URL is recorded, because the URL of a chat is a secret."""
-    host = urlsplit(channel.target).hostname
-    await audit.record(services, session, event, channel.owner_id, None, webhook_id=channel.id, host=host, **more)
-
-
-def webhook_number(text: str) -> int:
-    """Return the number of a webhook in a path.
-
-    Raises:
-        ServiceError: NOT_FOUND if there can be none.
-    """
-    if not (number := number_of(text)):
-        raise missing("webhook")
-    return number
-
-
-async def own(session: Executor, caller: Caller, number: int, *, locked: bool = False) -> Channel:
-    """Return a webhook of the caller.
-
-    Raises:
-        ServiceError: NOT_FOUND.
-    """
-    channel = await channels.find(session, caller.owner_id, number, KINDS, locked=locked)
-    if channel is None:
-        raise missing("webhook")
-    return channel
-
-
 async def _require_room(session: Executor, caller: Caller) -> None:
     limit = caller.plan.webhooks
-    if await channels.count(session, caller.owner_id, KINDS) >= limit:
+    if await channels.count(session, caller.owner_id, WEBHOOKS.kinds) >= limit:
         raise ServiceError(
             PLAN_RESTRICTION,
             f"The {caller.plan.display_name} plan includes {limit} webhooks. Delete one first, or change the plan.",
@@ -230,7 +180,7 @@ async def _new_target(services: Services, caller: Caller, number: int, url: str)
     """Return the accepted URL of a webhook; None if it is the present one."""
     target = _parsed(services, url)
     async with services.storage.read() as session:
-        present = await own(session, caller, number)
+        present = await WEBHOOKS.own(session, caller, number)
     if target.url == present.target:
         return None
     await _require_public(services, caller, target)
@@ -249,14 +199,6 @@ async def _require_public(services: Services, caller: Caller, target: Target) ->
         return
     if not all(map(is_public, addresses)):
         raise invalid("body", "url", "must not lead to a private address")
-
-
-def _used() -> ServiceError:
-    return invalid("body", "url", "is used by another of your webhooks")
-
-
-def _digest(target: Target) -> str:
-    return hashlib.sha256(target.url.encode()).hexdigest()
 
 
 def _secret(services: Services, nonce: str) -> str:
