@@ -24,11 +24,11 @@ NOT_FILLED = frozenset({"deletions", "emails"})  # a new user has an address
 RULES = deletions.DELETED | set(deletions.DELETED_WITH) | deletions.DELETED_AT_ONCE | set(deletions.RETAINED)
 
 
-def test_every_table_of_an_owner_has_a_rule() -> None:
+def test_every_directory_with_an_owner_has_a_rule() -> None:
     for table in of_owners():
         assert table.name in RULES, (
-            f"The table {table.name} has an owner_id and no rule in storage/accounts/deletions.py. Add it to "
-            "DELETED, or, if its rows must stay when an account is deleted, to RETAINED with the reason."
+            f"The directory {table.name} has an owner_id and no rule in storage/accounts/deletions.py. Add it to "
+            "DELETED_WITH or DELETED_AT_ONCE, and delete its rows there."
         )
     assert {table.name for table in of_owners()} >= RULES, "a rule is of no table"
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from sqlalchemy import case, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, has_row, insert_into, record
+from profilesvc.database.statements import Executor, columns, has_row, insert_into, record
 from profilesvc.storage.tables import families
 
 
@@ -60,7 +60,5 @@ async def advance(session: AsyncSession, exchange: Exchange, now: int) -> bool:
 
 async def find(session: Executor, owner_id: int, family: str) -> Family | None:
     """Return the state of a family, or None before its first exchange."""
-    query = select(families.c.generation, families.c.rotated_at, families.c.successor).where(
-        families.c.owner_id == owner_id, families.c.id == family
-    )
-    return await record(session, Family, query)
+    query = select(*columns(families, Family._fields))
+    return await record(session, Family, query.where(families.c.owner_id == owner_id, families.c.id == family))

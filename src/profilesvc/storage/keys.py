@@ -99,18 +99,7 @@ class KeyState(NamedTuple):
 _HOLDS = and_(holds.c.owner_id == keys.c.owner_id, holds.c.key_id == keys.c.id)
 _FROM_KEYS = (
     select(
-        keys.c.id,
-        keys.c.client_id,
-        keys.c.owner_id,
-        keys.c.business_id,
-        keys.c.location_name,
-        keys.c.permissions,
-        keys.c.allowed_domains,
-        keys.c.epoch,
-        keys.c.created_at,
-        keys.c.expires_at,
-        keys.c.revoked_at,
-        keys.c.last_used_at,
+        *columns(keys, KeyState._fields[:12]),
         users.c.plan,
         locations.c.account,
         locations.c.connection_id,

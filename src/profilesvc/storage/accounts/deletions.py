@@ -1,6 +1,7 @@
 """Queries that delete an account, in pieces that lock little, and the rules of what is deleted and what stays.
 
-Every table with an `owner_id` has a rule here; `tests/storage/test_deletions.py` fails for a table without one.
+Each table of a tenant is emptied unless KEPT names it; `tests/storage/test_deletions.py` fails for a directory without
+a rule.
 """
 
 from typing import Any, NamedTuple
@@ -28,6 +29,7 @@ from profilesvc.storage.domains import ANY
 from profilesvc.storage.keys import domains_of
 from profilesvc.storage.notify.channels import put_notice
 from profilesvc.storage.tables import (
+    TENANTS,
     audit,
     changed_locations,
     channels,
@@ -47,37 +49,6 @@ from profilesvc.storage.users import UserState
 
 PIECE = 500  # rows of one transaction
 _FEW = {"photos": 10}  # of tables with large rows
-DELETED = frozenset(
-    {
-        "businesses",
-        "channels",
-        "connections",
-        "contacts",
-        "deliveries",
-        "drafts",
-        "event_heads",
-        "events",
-        "families",
-        "holds",
-        "idempotency",
-        "key_usage",
-        "keys",
-        "locations",
-        "mirrors",
-        "photos",
-        "post_usage",
-        "posts",
-        "provider_connections",
-        "readings",
-        "reply_templates",
-        "request_log",
-        "revocations",
-        "secrets",
-        "sessions",
-        "syncs",
-        "watches",
-    }
-)
 # Directories, which have no index on the owner: their rows are deleted with the rows that they lead to.
 DELETED_WITH = {"location_owners": "locations", "changed_locations": "locations", "key_domains": "keys"}
 DELETED_AT_ONCE = frozenset({"emails", "identities"})  # by the request, so that the person can become a new user
@@ -85,6 +56,7 @@ RETAINED = {
     "audit": "what happened and when, without the network, the key and the details, until it is 400 days old",
     "deletions": "when the account was deleted, and the digest of its address, as long as the audit trail",
 }
+DELETED = TENANTS - {"users"} - KEPT.keys()
 _OWN_EVENTS = ("user.deletion_requested", "user.deleted")  # they keep their network, to investigate a stolen account
 
 

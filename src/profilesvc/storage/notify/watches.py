@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, Prepared, fetch, insert_into, upsert
+from profilesvc.database.statements import Executor, Prepared, columns, fetch, insert_into, upsert
 from profilesvc.domain.heartbeats import DOWN, OFFLINE_AFTER, ONLINE_FOR, ReportedState
 from profilesvc.domain.time import DAY, SECOND
 from profilesvc.storage.heartbeats import names_site
@@ -202,12 +202,8 @@ async def adopt(session: AsyncSession, page: Page, now: int, created_before: int
 
 def _stale(is_stale: "ColumnElement[bool]") -> Prepared:
     query = select(
-        keys.c.owner_id,
-        keys.c.id,
-        keys.c.client_id,
-        keys.c.location_name,
-        keys.c.created_at,
-        keys.c.expires_at,
+        *_OF_KEY,
+        *columns(keys, Stale._fields[2:6]),
         _STATE,
         func.coalesce(watches.c.changed_at, 0),
         _WAS_MISMATCH,
