@@ -8,7 +8,7 @@ import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import asyncpg
 import pytest
@@ -18,6 +18,7 @@ from sqlalchemy import func, insert, select, text, update
 from conftest import START
 from profilesvc.contract.errors import SERVICE_UNAVAILABLE
 from profilesvc.database.engine import Storage, create_engine
+from profilesvc.database.statements import columns, record, records
 from profilesvc.database.writers import Executions
 from profilesvc.domain.errors import ServiceError
 from profilesvc.emulator.embedded import EMULATOR_FILE
@@ -39,6 +40,21 @@ NAME = select(users.c.name).where(users.c.id == 1)
 async def value(storage: Storage, statement: Any) -> Any:
     async with storage.read() as session:
         return (await session.execute(statement)).scalar_one()
+
+
+class NamedUser(NamedTuple):
+    name: str
+    id: int
+
+
+@pytest.mark.parametrize("order", [["name", "id"], ["id", "name"]])
+async def test_a_record_has_each_column_in_the_field_of_its_name(storage: Storage, order: list[str]) -> None:
+    query = select(*columns(users, order)).where(users.c.id == 1)
+    async with storage.read() as session:
+        found = await record(session, NamedUser, query)
+        assert await records(session, NamedUser, query) == [found]
+        assert found == NamedUser(await value(storage, NAME), 1)
+        assert await record(session, NamedUser, query.where(users.c.id == 0)) is None
 
 
 async def test_closing_waits_for_a_session_that_ends(settings: Settings) -> None:
