@@ -218,7 +218,7 @@ class RequestGuard:
                 if is_counted and (services := self._services()) is not None:
                     method = scope["method"] if scope["method"] in _METHODS else "other"
                     services.metrics.request(method, request.route, message["status"], request.outcome, seconds)
-                    if request.key is not None and services.finished:
+                    if services.finished:
                         lasted = services.clock.now() - began
                         finished = Finished(request.key, request, method, message["status"], began, lasted)
                         for note in services.finished:

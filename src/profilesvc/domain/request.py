@@ -56,12 +56,13 @@ class RequestInfo:
 
 
 class Finished(NamedTuple):
-    """A request of a key with its response. `method` is `other` if it is not a usual one.
+    """A request with its response; `key` is that of the caller, if it is known.
 
-    `at` is when it arrived, and `lasted` how long the response took, by the service's clock, in milliseconds.
+    `method` is `other` if it is not a usual one. `at` is when it arrived, and `lasted` how long the response
+    took, by the service's clock, in milliseconds.
     """
 
-    key: tuple[int, int | str]
+    key: tuple[int, int | str] | None
     request: RequestInfo
     method: str
     status: int

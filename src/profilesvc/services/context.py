@@ -96,7 +96,7 @@ class Services:
     resolver: Resolver | None = None  # None: `Lookups` of webhooks
     push_tokens: PushTokens | None = None  # None: there is no change feed
     due: asyncio.Event = field(default_factory=asyncio.Event)  # set when a delivery is queued, to wake the worker
-    # What rooms do with each finished request of a key, and with each deleted post, in its transaction: its owner,
+    # What rooms do with each finished request, and with each deleted post, in its transaction: its owner,
     # and the post as JSON.
     # What they count for the operator's metrics: {name: {state: amount}}.
     finished: Sequence[Callable[["Services", Finished], None]] = ()

@@ -1,6 +1,6 @@
 """What the requests of a key did: counts per day, and a log of errors and of some successes (D-116).
 
-The guard passes on each finished request of a key. It is appended to a list, which costs about a microsecond. The list
+The guard passes on each finished request. It is appended to a list, which costs about a microsecond. The list
 is counted later, so that a wrong secret takes as long for an id that exists (D-21), and written every few seconds, so
 that no request waits for a statement. What a killed process had not written is lost.
 """
@@ -57,7 +57,10 @@ class RequestLog:
         """Count the finished requests, and make the rows of those that are logged."""
         finished, self.finished = self.finished, []
         for each in finished:
-            day = each.key, each.at - each.at % DAY
+            key = each.key
+            if key is None:
+                continue
+            day = key, each.at - each.at % DAY
             counts = self._days.get(day)
             if counts is None:
                 if len(self._days) >= MOST_DAYS:
@@ -66,11 +69,11 @@ class RequestLog:
             counts[0] += 1
             if each.status >= 400:
                 counts[1 if each.status < 500 else 2] += 1
-            if self._is_logged(services, each) and len(self._rows) < MOST_ROWS:
+            if self._is_logged(services, key, each) and len(self._rows) < MOST_ROWS:
                 self._number += 1
-                self._rows.append((each.key, _row(each, self._number)))
+                self._rows.append((key, _row(key, each, self._number)))
 
-    def _is_logged(self, services: Services, each: Finished) -> bool:
+    def _is_logged(self, services: Services, key: Key, each: Finished) -> bool:
         settings = services.settings
         failed = each.status >= 400 or each.request.rejected is not None
         if each.at // HOUR != self._hour:
@@ -81,7 +84,7 @@ class RequestLog:
             interval = settings.effective_success_interval
             if not interval or self._successes % interval:
                 return False
-        slot = each.key, failed
+        slot = key, failed
         if slot not in self._logged and len(self._logged) >= MOST_KEYS:
             return False
         most = settings.request_log.errors_per_hour if failed else SUCCESSES_PER_HOUR
@@ -113,7 +116,7 @@ class RequestLog:
 
 
 def note(services: Services, finished: Finished) -> None:
-    """Add a finished request of a key."""
+    """Add a finished request, also one without a key: a wrong secret of an unknown id must cost the same (D-21)."""
     log = services.part(RequestLog)
     log.finished.append(finished)
     if len(log.finished) >= MOST_FINISHED:
@@ -147,14 +150,14 @@ async def _numbers(services: Services, found: set[Key]) -> dict[Key, int]:
     return numbers
 
 
-def _row(each: Finished, number: int) -> LoggedRow:
+def _row(key: Key, each: Finished, number: int) -> LoggedRow:
     """Return the row of a request. It has nothing that the caller wrote, except a request id that is too short for a
     secret, and the name of a documented field.
     """
     request, request_id, details = each.request, each.request.request_id or "", each.request.details or {}
     reason = details.get("reason", details.get("deactivation_reason"))
     return LoggedRow(
-        owner_id=each.key[0],
+        owner_id=key[0],
         key_id=0,
         at=each.at,
         id=f"{number % 16**6:06x}{blake2b(request_id.encode(), digest_size=8).hexdigest()}",
