@@ -38,11 +38,12 @@ async def verify_secret(services: Services, client_id: str, client_secret: str) 
         current_request().key = key.owner_id, key.id
     decoy = secret_digest("", services.pepper)
     matches = [secret_matches(client_secret, digest, services.pepper) for digest in digests or [decoy]]
+    pending = services.part(PendingEvents)  # also for an unknown id, which must not be quicker
     if key is None or not digests or not any(matches) or not key.may_authenticate(now):
         await services.limiter.wrong_secret(client_id)
         if key is not None:
             current_request().rejected = "wrong_secret"
-            services.part(PendingEvents).secret_failed(services, key)
+            pending.secret_failed(services, key)
         return None
     await services.limiter.by_client(client_id)  # only now, so that others cannot use up the limit of an id
     if stamp != services.signer.keyring.stamp:

@@ -1,7 +1,7 @@
 """Queries that delete an account, in pieces that lock little, and the rules of what is deleted and what stays.
 
-Each table of a tenant is emptied unless KEPT names it; `tests/storage/test_deletions.py` fails for a directory without
-a rule.
+Each table of a tenant is emptied unless RETAINED names it; `tests/storage/test_deletions.py` fails for a directory
+without a rule.
 """
 
 from typing import Any, NamedTuple
@@ -56,7 +56,7 @@ RETAINED = {
     "audit": "what happened and when, without the network, the key and the details, until it is 400 days old",
     "deletions": "when the account was deleted, and the digest of its address, as long as the audit trail",
 }
-DELETED = TENANTS - {"users"} - KEPT.keys()
+DELETED = TENANTS - {"users"} - RETAINED.keys()
 _OWN_EVENTS = ("user.deletion_requested", "user.deleted")  # they keep their network, to investigate a stolen account
 
 
