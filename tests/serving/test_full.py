@@ -17,6 +17,7 @@ from profilesvc.settings import Settings
 from support.api import assert_error, assert_ok
 from support.program import caller, command
 from support.program import serving as running
+from support.waiting import until
 from support.wire import REFRESH, Served, seeded, serving, slow_call
 
 
@@ -90,8 +91,7 @@ def test_queued_requests_count_too() -> None:
             end(caller)
         before.clear()
         ask(callers[0], "/long")
-        while not before:
-            time.sleep(0.01)
+        until(lambda: before, "the long request to begin")
         for caller in callers[1:]:
             ask(caller, "/")
         for caller in callers:

@@ -15,6 +15,7 @@ from profilesvc.limits.redis_allowance import SharedAllowance
 from support.ports import free_port
 from support.redis_server import RedisCluster, RedisServer
 from support.simulated_time import START
+from support.waiting import deadline
 
 LIMIT, ALICE, BOB, CAROL = 16, 1, 2, 3
 _PATTERN = "{profilesvc:allowance}:*"
@@ -75,7 +76,7 @@ async def test_four_processes_grant_an_owner_half(
     assert await processes[0].take(BOB, 300) is None
     words = [sys.executable, "-c", _PROCESS, redis_server.url, "200"]
     started = [await asyncio.create_subprocess_exec(*words, stdout=subprocess.PIPE) for _ in range(4)]
-    async with asyncio.timeout(120):
+    async with deadline(100, "four processes"):
         assert sum([int((await process.communicate())[0]) for process in started]) == 150
 
 
@@ -108,6 +109,7 @@ async def test_little_is_kept_and_all_keys_expire(
     assert sum(sizes.values()) == LIMIT
 
 
+@pytest.mark.long
 async def test_a_use_costs_the_same_after_ten_thousand(
     processes: tuple[SharedAllowance, SharedAllowance], redis_server: RedisServer
 ) -> None:

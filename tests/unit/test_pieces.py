@@ -8,6 +8,7 @@ import uvicorn
 
 from profilesvc.server.protocol import Protocol, State
 from profilesvc.server.scope import BEFORE
+from support.waiting import turns
 
 GET = b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"
 START = {"type": "http.response.start", "status": 200}
@@ -50,8 +51,7 @@ class Transport:
 
 async def ended(state: State) -> None:
     """No request is being answered any more."""
-    for _ in range(100):
-        await asyncio.sleep(0)
+    await turns(100)
     assert not state.tasks
 
 
@@ -113,8 +113,7 @@ async def test_100_continue_is_sent_before_the_response() -> None:
     protocol = Protocol(uvicorn.Config(app, log_config=None, date_header=False), state, {})
     protocol.connection_made(transport)
     protocol.data_received(asked)
-    for _ in range(5):
-        await asyncio.sleep(0)
+    await turns(5)
     assert transport.writes == [b"HTTP/1.1 100 Continue\r\n\r\n"]
     protocol.data_received(b"x")
     await ended(state)
