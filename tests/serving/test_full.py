@@ -91,7 +91,7 @@ def test_queued_requests_count_too() -> None:
             end(caller)
         before.clear()
         ask(callers[0], "/long")
-        until(lambda: before, "the long request to begin")
+        until(lambda: before, "the start of the long request")
         for caller in callers[1:]:
             ask(caller, "/")
         for caller in callers:
