@@ -32,7 +32,7 @@ from support.ports import free_port
 from support.program import Server, command, serving
 from support.redis_server import RedisServer
 from support.repository import ROOT
-from support.waiting import until
+from support.waiting import patience, until
 
 VERSIONS = ("1.30", "1.37")
 OPERATOR = {"PrometheusRule", "ServiceMonitor"}  # kinds of the Prometheus Operator, which have no schema there
@@ -243,7 +243,7 @@ def assert_it_runs(overlay: str, folder: Path, secrets: Secrets) -> None:
         until(
             lambda: httpx.get(f"{server.url}/readyz", timeout=10).status_code != 200, "/readyz to report the drain", 10
         )
-        _, err = server.process.communicate(timeout=40)
+        _, err = server.process.communicate(timeout=patience(40))
         assert server.process.returncode == 0, err
         assert [line for line in err.splitlines() if '"level": "ERROR"' in line] == []
 

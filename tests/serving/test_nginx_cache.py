@@ -16,7 +16,7 @@ from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services import tokens
 from support.api import ALICE, BOB, assert_error, assert_ok
 from support.ports import free_port
-from support.waiting import until
+from support.waiting import patience, until
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
 pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed (Debian: apt-get install nginx-light)")
@@ -74,7 +74,7 @@ def cache(tmp_path: Path, people: dict[str, str]) -> Iterator[str]:
             yield url
         finally:
             process.terminate()
-            process.communicate(timeout=10)
+            process.communicate(timeout=patience(10))
 
 
 def _await(url: str, process: "subprocess.Popen[bytes]") -> None:

@@ -14,7 +14,7 @@ import pytest
 from profilesvc.server.serving import EmbeddedServer, bind
 from support.ports import free_port
 from support.program import COMMAND, environment
-from support.waiting import until
+from support.waiting import patience, until
 
 pytestmark = pytest.mark.thorough
 
@@ -108,7 +108,7 @@ def test_workers_listen_when_one_of_them_is_ready(tmp_path: Path) -> None:
         assert process.stdout.readline() == "ready\n"
         assert accepts(port)
         process.terminate()
-        process.communicate(timeout=40)
+        process.communicate(timeout=patience(40))
     assert process.returncode == 0
 
 
@@ -138,7 +138,7 @@ def run_workers(folder: Path) -> subprocess.Popen[str]:
 def test_if_one_of_the_first_workers_does_not_start_all_end_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "down").touch()
     with run_workers(tmp_path) as process:
-        out, errors = process.communicate(timeout=40)
+        out, errors = process.communicate(timeout=patience(40))
     assert process.returncode == 1
     assert "ready" not in out
     assert "no such database" in errors
@@ -161,7 +161,7 @@ def test_a_worker_that_cannot_be_replaced_does_not_end_the_others(tmp_path: Path
             lambda: len(list(tmp_path.glob("waits-*"))) == 3 + len(list(tmp_path.glob("failed-*"))), "a new worker", 40
         )
         process.terminate()
-        _, errors = process.communicate(timeout=40)
+        _, errors = process.communicate(timeout=patience(40))
     assert process.returncode == 0
     assert f"worker {victim.pid} ended with -9" in errors
 
@@ -185,7 +185,7 @@ def test_a_server_starts_without_a_reader_of_its_output(tmp_path: Path, words: s
             until(lambda: accepts(port), "the server to listen", 40)
             httpx.get(f"http://127.0.0.1:{port}/", timeout=30, trust_env=False)
             process.terminate()
-            _, errors = process.communicate(timeout=60)
+            _, errors = process.communicate(timeout=patience(60))
         finally:
             process.kill()
     assert (process.returncode, errors) == (0, "")

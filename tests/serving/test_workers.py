@@ -17,7 +17,7 @@ from profilesvc.server.protocol import LINGER_SECONDS
 from support.effort import effort
 from support.ports import free_port
 from support.program import Server, caller, command, data, serving
-from support.waiting import until
+from support.waiting import patience, until
 
 if TYPE_CHECKING:
     from conftest import Postgres
@@ -179,7 +179,7 @@ def test_readiness_changes_before_new_connections_are_refused(tmp_path: Path, da
                 asked = [http.get("/readyz") for _ in range(5)]  # a new connection each time, so that both answer
             assert {answer.json()["checks"]["accepting"] for answer in asked} == {False}
             assert http.get("/healthz").is_success
-        service.process.communicate(timeout=30)
+        service.process.communicate(timeout=patience(30))
         assert service.process.returncode == 0
 
 

@@ -14,6 +14,7 @@ from profilesvc.limits.redis_budget import SharedBudget
 from support.ports import free_port
 from support.redis_server import RedisCluster, RedisServer
 from support.simulated_time import START
+from support.waiting import patience
 
 API, LIMIT, GREEDY, OTHER = "posts", 20, 1, 2
 _KEYS = [f"{{profilesvc:quota:{API}}}:{part}" for part in ("sent", "wanting", "reduced")]
@@ -68,7 +69,7 @@ def test_four_processes_send_no_more_than_the_quota(redis_server: RedisServer) -
         subprocess.Popen([sys.executable, "-c", _PROCESS, redis_server.url, str(owner), "200"], stdout=subprocess.PIPE)
         for owner in range(4)
     ]
-    counts = [int(process.communicate(timeout=120)[0]) for process in started]
+    counts = [int(process.communicate(timeout=patience(120))[0]) for process in started]
     assert sum(counts) == 300
 
 

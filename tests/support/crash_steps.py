@@ -29,7 +29,7 @@ os.environ.update({environment!r})
 from profilesvc.database import leases
 from profilesvc.delivery import mail, worker
 from profilesvc.domain.time import SECOND
-from profilesvc.operations import sweep
+from profilesvc.operations.notify import sweep
 leases.LEASE_SECONDS = 1.0
 worker.LEASE, mail._ROUND = 4 * SECOND, 2 * SECOND
 sweep.PAUSES = (0.05, 0.1)

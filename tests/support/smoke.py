@@ -15,7 +15,7 @@ from profilesvc.client import ProfileClient
 from profilesvc.domain import meaning, profiles
 from support.api import ALICE
 from support.program import Server, command, environment, serving
-from support.waiting import until
+from support.waiting import patience, until
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 LOCATION = "locations/111"
@@ -87,7 +87,7 @@ def deployed(folder: Path, **settings: str) -> Iterator[Deployment]:
 
 def ended(run: "subprocess.Popen[str]") -> tuple[int, list[str], str]:
     """The end of a run: exit code, lines, stderr."""
-    out, err = run.communicate(timeout=600)
+    out, err = run.communicate(timeout=patience(600))
     return run.returncode, out.splitlines(), err
 
 
