@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from profilesvc.lab.notebooks import connection_options
+from support.watchdog import Watchdog
 
 # jsonschema would import it and compile 38 grammars in each process, nearly two seconds, for formats that nobody uses.
 sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
@@ -23,6 +24,7 @@ def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Run the pages as CI does, so that neither a kernel nor a deployed service of the shell takes part."""
+    config.pluginmanager.register(Watchdog(config))
     config.option.nbval_current_env = True
     for name in list(os.environ):
         if name.upper().startswith("PROFILESVC_"):

@@ -44,6 +44,7 @@ from support.fleet import WORKERS, Fleet, running
 from support.machine import NO_SERVER, foreign, memory_folder
 from support.parts import changed, no_jobs
 from support.routes import parse_once
+from support.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from support.redis_server import RedisCluster, RedisServer
@@ -67,12 +68,13 @@ hypothesis_settings.register_profile("full", deadline=None, max_examples=10_000)
 hypothesis_settings.load_profile(effort("short", "full"))
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Remove the machine's settings: no proxy, PostgreSQL or service of the machine takes part.
 
     A database URL without a host leads to an empty folder, because a PostgreSQL may listen at the driver's defaults.
     Temporary folders are kept in memory where there is room, because a commit waits 6 ms for a disk.
     """
+    config.pluginmanager.register(Watchdog(config))
     for name in foreign(os.environ):
         del os.environ[name]
     os.environ["PGHOST"] = NO_SERVER

@@ -20,8 +20,9 @@ from profilesvc.services.insight import overview
 from profilesvc.settings import NotificationSettings, ProviderSettings
 from profilesvc.storage import tables
 from support.api import assert_ok
-from support.drive import calls, document, drift, fail, forget_calls, heal
+from support.drive import calls, document, drift, fail, forget_calls, heal, no_faults
 from support.feed import FEED
+from support.waiting import until_async
 
 PIER, STATION = "locations/111", "locations/112"
 pytestmark = pytest.mark.in_process("runs the rounds itself")
@@ -97,7 +98,7 @@ async def test_a_sync_during_a_check_is_no_drift(
     first, second = (sync, check) if "after" in slow else (check, sync)
     await fail(emulator, "delay", seconds=0.5, **slow, times=1)
     slower = asyncio.create_task(first())
-    await asyncio.wait([slower], timeout=0.25)
+    await until_async(lambda: no_faults(emulator), "the slower one to reach the provider", every=0)
     await second()
     await slower
     assert (await document(emulator, PIER))["title"] == "New title"

@@ -16,7 +16,8 @@ from profilesvc.storage.tables import metadata
 from support.api import ALICE, assert_error, assert_ok
 from support.consent import BAKERY, CAFE, CONNECTIONS, DANA, LINKS, PAGE, add_dana, connected, everything, imported
 from support.dashboard_browser import Browser
-from support.drive import calls, drift, fail, forget_calls, heal
+from support.drive import calls, drift, fail, forget_calls, heal, no_faults
+from support.waiting import until_async
 
 pytestmark = pytest.mark.in_process("the emulator's logins")
 
@@ -25,9 +26,7 @@ async def held(emulator: httpx.AsyncClient, request: Awaitable[httpx.Response], 
     """Send a request that waits at the provider for this call."""
     await fail(emulator, "hold", times=1, match={"method": method, "path": path})
     task = asyncio.ensure_future(request)
-    async with asyncio.timeout(20):
-        while (await emulator.get("/__emulator/state")).json()["faults"]:
-            pass  # each look gives the request a turn
+    await until_async(lambda: no_faults(emulator), "the provider to hold the call", every=0)
     return Held(emulator, task)
 
 

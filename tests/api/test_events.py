@@ -19,6 +19,7 @@ from support.api import ALICE, BOB, Site, assert_error, assert_ok, fields
 from support.drive import drift, fail, heal
 from support.posts import PATH as POSTS
 from support.posts import PIER
+from support.waiting import until_async
 
 EVENTS, LIST = "/api/v1/events", "/api/v1/external-business/locations"
 KEYS = "/api/v1/developer/credentials"
@@ -80,17 +81,17 @@ class TestLog:
                 events.publish(services, session, 1, events.new("location.sync_switched", data))
                 await asyncio.sleep(0)
 
-        async def follow() -> list[str]:
-            seen: list[str] = []
-            while len(seen) < 40:
-                page = assert_ok(await alice.get(EVENTS, params={"after": seen[-1]} if seen else {}))
-                seen += [event["id"] for event in page["events"]]
-                await asyncio.sleep(0.005)
-            return seen
+        seen: list[str] = []
 
-        following = asyncio.create_task(follow())
+        async def all_are_read() -> bool:
+            page = assert_ok(await alice.get(EVENTS, params={"after": seen[-1]} if seen else {}))
+            seen.extend(event["id"] for event in page["events"])
+            return len(seen) >= 40
+
+        following = asyncio.create_task(until_async(all_are_read, "40 events", every=0.005))
         await asyncio.gather(*(publish(number) for number in range(40)))
-        assert await asyncio.wait_for(following, 30) == [f"evt_1_{number}" for number in range(1, 41)]
+        await following
+        assert seen == [f"evt_1_{number}" for number in range(1, 41)]
 
     async def test_has_no_event_of_a_transaction_that_failed(
         self, services: Services, alice: httpx.AsyncClient

@@ -22,8 +22,9 @@ from profilesvc.storage import posts as stored_posts
 from support.api import ALICE, BOB, assert_ok
 from support.consent import BAKERY, add_dana, connected, imported
 from support.dashboard_browser import Browser
-from support.drive import drift
+from support.drive import drift, no_faults
 from support.posts import BIKES, PATH, PIER, calls, fail, names
+from support.waiting import until_async
 
 
 async def listed(client: httpx.AsyncClient) -> dict[str, dict[str, Any]]:
@@ -140,7 +141,7 @@ async def test_a_list_that_is_read_during_a_deletion_does_not_report_another_one
     clock.advance(hours=1)
     await fail(emulator, kind="delay", seconds=0.5, times=1, match={"path": "/v4", "method": "GET"})
     reading = asyncio.create_task(names(alice))
-    await asyncio.wait([reading], timeout=0.2)
+    await until_async(lambda: no_faults(emulator), "the reading to reach the provider", every=0)
     assert_ok(await alice.delete(f"{PATH}/11107", params=PIER))
     await reading
     events = assert_ok(await alice.get("/api/v1/events", params={"types": "post.deleted,post.deleted_at_provider"}))

@@ -15,8 +15,9 @@ from profilesvc.services.context import Services
 from profilesvc.settings import ProviderSettings, Settings
 from profilesvc.storage.tables import locations
 from support.api import ALICE, Site, assert_error, assert_ok
-from support.drive import calls, drift, fail, forget_calls, heal
+from support.drive import calls, drift, fail, forget_calls, heal, no_faults
 from support.syncs import COMPARISON, PIER, SYNC, history
+from support.waiting import until_async
 
 
 class TestProviderFailure:
@@ -111,10 +112,7 @@ class TestPatience:
         keys = {"X-Idempotency-Key": "one"} if method == "POST" else {}
         await fail(emulator, "hold", method=method, times=1)
         first = asyncio.create_task(alice.post(path, json=body, headers=keys))
-        for _ in range(500):
-            if not (await emulator.get("/__emulator/state")).json()["faults"]:  # the call is held
-                break
-            await asyncio.sleep(0.01)
+        await until_async(lambda: no_faults(emulator), "the provider to hold the call")
         clock.advance(seconds=115)
         assert_error(await alice.post(path, json=body, headers=keys), 409, code)
         await heal(emulator)

@@ -19,6 +19,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from support.chromium_tab import PICTURES, ROOT, Tab
 from support.program import Server, controls, demo_token, environment, serving
+from support.waiting import patience
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +85,7 @@ def test_alice_from_a_new_key_to_a_repaired_site_and_bob_sees_none_of_it(
             page.get_by_role("link", name="Revoke…").click()
             page.get_by_role("button", name="Revoke permanently").click()
             page.wait_for_url("**/dashboard/keys")
-            said, _ = site.communicate(timeout=30)
+            said, _ = site.communicate(timeout=patience(30))
         finally:
             site.kill()
         assert said.splitlines()[-1] == "stopped: the key was revoked or its secret was replaced; enter new credentials"

@@ -18,7 +18,8 @@ from profilesvc.services.accounts.exporting import Exports
 from profilesvc.services.context import Services
 from support.api import ALICE, BOB, CAROL
 from support.dashboard_browser import Browser, SignIn
-from support.readers import Reader, reading, until
+from support.readers import Reader, reading
+from support.waiting import until_async
 
 FILES = ("account/data.zip", "audit.csv", "sites.csv", "keys.csv")
 pytestmark = pytest.mark.in_process("looks at the threads of the process")
@@ -98,7 +99,7 @@ async def test_a_file_is_not_made_any_further_for_a_client_that_has_left(
         assert before < 10  # the thread waits for the reader
         assert set(services.part(Exports).users) == {1}
         reader.has_left = True
-    await until(lambda: ended == [True])
+    await until_async(lambda: ended == [True], "the end of the file")
     assert len(made) < before + 10
     assert set(services.part(Exports).users) == set()
 
@@ -127,8 +128,8 @@ async def test_slow_readers_do_not_keep_the_threads_from_others(
         assert (await bob.http.get("/dashboard/account/data.zip")).status_code == 503
         monkeypatch.setattr(exporting, "PATIENCE_SECONDS", 0.0)
         assert (await bob.http.get("/dashboard/account/data.zip")).status_code == 200
-        await until(lambda: ended == [True])
+        await until_async(lambda: ended == [True], "the end of the file")
         reader.goes_on.set()
-        await until(reader.task.done)
+        await until_async(reader.task.done, "the reader")
     assert sum(reader.sizes) < 100_000  # what the thread had made for it before
     assert set(services.part(Exports).users) == set()

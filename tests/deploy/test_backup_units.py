@@ -3,7 +3,6 @@
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from conftest import Postgres
 from support.repository import ROOT
 from support.systemd_machine import ANALYZE, SystemdMachine, missing
+from support.waiting import until
 
 pytestmark = pytest.mark.thorough
 
@@ -68,11 +68,14 @@ def test_litestream_works_with_the_rights_of_its_unit(tmp_path: Path, postgres: 
         machine.run(*as_user, "env", "LD_LIBRARY_PATH=/opt/python/lib", "/opt/profilesvc/bin/python", "/etc/create.py")
         machine.run("systemctl", "start", "profilesvc-litestream")
         restore = ("/etc/litestream", "restore", "-o", "/var/lib/profilesvc/copy.db", "-if-replica-exists", DATABASE)
-        until = time.monotonic() + 60
-        while "copy.db" not in machine.run("ls", "/var/lib/profilesvc"):
-            assert time.monotonic() < until, machine.run("journalctl", "--no-pager", "-n", "40")
+
+        def is_restored() -> bool:
             machine.run(*as_user, *restore)
-            time.sleep(0.5)
+            return "copy.db" in machine.run("ls", "/var/lib/profilesvc")
+
+        until(
+            is_restored, lambda: "a copy: " + machine.run("journalctl", "--no-pager", "-n", "40"), seconds=60, every=0.5
+        )
         state = machine.run("systemctl", "show", "-p", "ActiveState,NRestarts", "profilesvc-litestream")
         assert set(state.split()) == {"ActiveState=active", "NRestarts=0"}
         machine.run("systemctl", "stop", "profilesvc-litestream")

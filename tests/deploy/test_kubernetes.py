@@ -4,7 +4,6 @@ import contextlib
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
@@ -33,6 +32,7 @@ from support.ports import free_port
 from support.program import Server, command, serving
 from support.redis_server import RedisServer
 from support.repository import ROOT
+from support.waiting import patience, until
 
 VERSIONS = ("1.30", "1.37")
 OPERATOR = {"PrometheusRule", "ServiceMonitor"}  # kinds of the Prometheus Operator, which have no schema there
@@ -240,10 +240,10 @@ def assert_it_runs(overlay: str, folder: Path, secrets: Secrets) -> None:
         assert "profilesvc_build_info" in httpx.get(f"http://127.0.0.1:{metrics_port}/metrics", timeout=10).text
         assert httpx.get(f"{server.url}/metrics", timeout=10).status_code == 404
         server.process.send_signal(signal.SIGTERM)
-        begun = time.monotonic()
-        while httpx.get(f"{server.url}/readyz", timeout=10).status_code == 200:
-            assert time.monotonic() - begun < 10
-        _, err = server.process.communicate(timeout=40)
+        until(
+            lambda: httpx.get(f"{server.url}/readyz", timeout=10).status_code != 200, "/readyz to report the drain", 10
+        )
+        _, err = server.process.communicate(timeout=patience(40))
         assert server.process.returncode == 0, err
         assert [line for line in err.splitlines() if '"level": "ERROR"' in line] == []
 

@@ -16,6 +16,7 @@ from support.backups import PAGE, Load, Machine, assert_granted, provide_verify,
 from support.citus import on_one_server
 from support.page_blocks import proven_by
 from support.program import command
+from support.waiting import until
 
 pytestmark = [pytest.mark.thorough, on_one_server, pytest.mark.postgres]
 SET_UP = "test_the_backup_is_set_up_by_the_page"
@@ -54,12 +55,13 @@ class DatabaseMachine(Machine):
 
     def until(self, statement: str, wanted: str, database: str = "postgres") -> None:
         """Wait until a statement returns this, also while the server starts."""
-        end, found = time.monotonic() + 120, ""
-        while found != wanted:
-            assert time.monotonic() < end, f"{statement}: {found}{self.logs()}"
+
+        def is_returned() -> bool:
             with contextlib.suppress(AssertionError):
-                found = self.sql(statement, database)
-            time.sleep(0.05)
+                return self.sql(statement, database) == wanted
+            return False
+
+        until(is_returned, lambda: f"{wanted} of {statement}: {self.logs()}", seconds=120, every=0.05)
 
     def start(self) -> None:
         self.run("systemctl start postgresql")

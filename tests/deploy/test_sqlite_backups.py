@@ -14,6 +14,7 @@ import pytest
 
 from support.backups import PAGE, Load, Machine, assert_granted, served
 from support.page_blocks import proven_by
+from support.waiting import until
 
 pytestmark = pytest.mark.thorough
 
@@ -55,11 +56,13 @@ def replicated(machine: Machine) -> int:
 
 def until_replicated(machine: Machine) -> None:
     """Wait until the replica has something and no longer grows."""
-    until, last = time.monotonic() + 60, -1
-    while (size := replicated(machine)) != last or not size:
-        assert time.monotonic() < until, machine.logs()
-        last = size
-        time.sleep(1)
+    sizes = [-1, 0]
+
+    def is_complete() -> bool:
+        sizes[:] = sizes[1], replicated(machine)
+        return 0 < sizes[0] == sizes[1]
+
+    until(is_complete, lambda: "a replica that no longer grows: " + machine.logs(), seconds=60, every=1)
 
 
 def test_the_replica_is_set_up_by_the_page(machine: Machine) -> None:

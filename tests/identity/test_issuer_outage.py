@@ -14,6 +14,7 @@ from profilesvc.services.context import Services
 from profilesvc.tokens import jwks
 from support.api import assert_error, assert_ok
 from support.identity import FakeIssuer, Logins, exchanged, jwk, rsa_key, signed
+from support.waiting import deadline
 
 pytestmark = [
     pytest.mark.usefixtures("linked"),
@@ -87,7 +88,7 @@ class TestOutage:
     ) -> None:
         for after_headers in (False, True):
             issuer.silent(after_headers=after_headers)
-            async with asyncio.timeout(30):  # it would be silent forever
+            async with deadline(30, "the failure of an issuer"):  # it would be silent forever
                 for answer in await asyncio.gather(*(login() for _ in range(5))):
                     assert_unavailable(answer)
             clock.advance(seconds=5)

@@ -8,7 +8,6 @@ import ssl
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from http.client import HTTPSConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -35,6 +34,7 @@ from support.redis_server import RedisServer
 from support.repository import ROOT
 from support.tls import certificate, tls_in_front
 from support.toxic import ToxicLink
+from support.waiting import until
 
 BIN = Path(sys.executable).parent
 COMPOSE = ROOT / "deploy/compose"
@@ -163,19 +163,18 @@ def test_haproxy_hides_the_metrics_however_they_are_written(
         write_haproxy(deployed, tmp_path / "haproxy.cfg", **replaced, **{"bind :8443": f"bind 127.0.0.1:{front}"})
         haproxy = stack.enter_context(subprocess.Popen([str(HAPROXY), "-f", tmp_path / "haproxy.cfg"]))
         stack.callback(haproxy.terminate)
-        deadline = time.monotonic() + 20
-        while True:
+
+        def found() -> int:
             with (
                 contextlib.suppress(ConnectionError),
                 contextlib.closing(HTTPSConnection("127.0.0.1", front, context=trusted, timeout=20)) as connection,
             ):
                 connection.request("GET", path)
-                found = connection.getresponse().status
-                if found != 503:  # until the first check of the app
-                    break
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        assert found == status
+                response = connection.getresponse().status
+                return 0 if response == 503 else response
+            return 0
+
+        assert until(found, "HAProxy's first check of the app") == status
 
 
 class Always200(BaseHTTPRequestHandler):
@@ -265,9 +264,9 @@ def test_the_containers_work_together(
 def granted(http: httpx.Client, key: dict[str, str]) -> int:
     """Return the status of a token request. HAProxy needs a moment to notice who serves."""
     login = (key["client_id"], key["client_secret"])
-    for _ in range(40):
-        response = http.post("/oauth2/token", data={"grant_type": "client_credentials"}, auth=login)
-        if response.status_code != 503:
-            break
-        time.sleep(0.5)
-    return response.status_code
+
+    def granted() -> int:
+        status = http.post("/oauth2/token", data={"grant_type": "client_credentials"}, auth=login).status_code
+        return 0 if status == 503 else status
+
+    return until(granted, "HAProxy to find an app that serves", every=0.5)

@@ -10,7 +10,9 @@ import anyio
 import pytest
 
 from profilesvc.domain.time import FrozenClock
+from support.drive import no_faults
 from support.provider import Rig, in_process
+from support.waiting import deadline, until_async
 
 PIER, BOOKS, AIRPORT = "locations/111", "locations/114", "locations/113"
 PHONE = {"primaryPhone": "+81 45-555-0177"}
@@ -90,11 +92,10 @@ async def test_faults_hit_what_they_match_and_are_used_up(emulator: Rig) -> None
 async def test_calls_are_held_until_the_queue_is_emptied(emulator: Rig) -> None:
     await emulator.fault("hold", times=2)
     waiting = [asyncio.create_task(emulator.read(PIER)) for _ in range(2)]
-    while (await emulator.http.get("/__emulator/state")).json()["faults"]:
-        pass  # each look gives the calls a turn
+    await until_async(lambda: no_faults(emulator.http), "the emulator to hold both calls", every=0)
     assert not any(call.done() for call in waiting)
     await emulator.http.delete("/__emulator/faults")
-    async with asyncio.timeout(30):
+    async with deadline(30, "the calls that were held"):
         assert [call.status_code for call in await asyncio.gather(*waiting)] == [200, 200]
 
 

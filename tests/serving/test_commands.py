@@ -8,7 +8,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +17,7 @@ import pytest
 from profilesvc.server.serving import bind
 from support.ports import free_port
 from support.program import Server, caller, command, controls, data, demo_token, environment, serving
+from support.waiting import until
 
 POSTS = {"locationId": "locations/111"}
 # Replaces curl if it is missing: the options that the demo prints, and the same output.
@@ -135,8 +135,7 @@ def test_after_a_signal_a_request_in_flight_finishes(tmp_path: Path) -> None:
 
             request = threading.Thread(target=create)
             request.start()
-            while control.get("state").json()["faults"]:  # until the provider delays the request
-                time.sleep(0.05)
+            until(lambda: not control.get("state").json()["faults"], "the provider to delay the request")
             assert demo.stop() == 0
             request.join()
         assert [answer.status_code for answer in answers] == [201]

@@ -5,7 +5,6 @@ import concurrent.futures
 import random
 import signal
 import sqlite3
-import statistics
 import threading
 import time
 from collections import Counter
@@ -40,7 +39,6 @@ class Killing:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._tokens = asyncio.run(self._prepared())
-        self._ready: dict[Start, list[float]] = {started: [], forked: []}
 
     async def _prepared(self) -> dict[str, str]:
         """Users with tokens, and a plan for Alice that has as many posts as all lives make."""
@@ -102,7 +100,6 @@ class Killing:
             process = stack.enter_context(served_process(self.settings, start=start))
             user, bob = (stack.enter_context(process.client(self._tokens[email])) for email in (ALICE, BOB))
             assert user.get("/readyz").is_success
-            self._ready[start].append(process.took)
             for story in self.stories:
                 story.check(user)
             self.plans.check(bob)
@@ -111,12 +108,8 @@ class Killing:
             yield process
 
     def report(self) -> str:
-        """How soon it was ready, and how many writes of each kind were acknowledged, and are there."""
-        kinds = {"started": self._ready[started], "forked": self._ready[forked]}
-        times = ", ".join(
-            f"{kind} {statistics.median(it):.2f} s, at most {max(it):.2f} s" for kind, it in kinds.items()
-        )
-        return f"{KILLS} kills, ready after: {times}, none lost of {dict(self.acknowledged)}"
+        """How many writes of each kind were acknowledged, and are there."""
+        return f"{KILLS} kills, none lost of {dict(self.acknowledged)}"
 
     @property
     def acknowledged(self) -> Counter[str]:

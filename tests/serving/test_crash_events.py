@@ -26,6 +26,7 @@ from support.crash_steps import STEPS, choose, sweeping
 from support.effort import effort
 from support.outbox import Arrived, outbox
 from support.served_process import ServedProcess
+from support.waiting import until_async
 from support.wire import user_token
 
 pytestmark = [
@@ -116,14 +117,14 @@ class Killing:
     async def settled(self) -> list[Any]:
         """Wait until all is delivered, and return the events."""
         connection = await self._postgres.connect("work")
-        until = time.monotonic() + _SETTLED
-        while True:
+
+        async def delivered() -> list[Any]:
             events = await connection.fetch("SELECT * FROM events WHERE type = 'connection.offline'")
             found = [each for each in events if json.loads(each["data"])["client_id"] in self.last]
             pending = await connection.fetchval("SELECT count(*) FROM deliveries WHERE state = 'pending'")
-            if (len(found) >= len(self.last) and not pending) or time.monotonic() > until:
-                break
-            await asyncio.sleep(0.1)
+            return [] if pending or len(found) < len(self.last) else found
+
+        found: list[Any] = await until_async(delivered, "the delivery of each event", _SETTLED, every=0.1)
         states = await connection.fetch("SELECT DISTINCT state FROM deliveries")
         await connection.close()
         assert {each["state"] for each in states} == {"delivered"}

@@ -36,6 +36,7 @@ from support.database_login import PASSWORD, ROLE, Login, login, restart, standb
 from support.jobs import job_named
 from support.tokens import PATH as TOKEN
 from support.tokens import grant
+from support.waiting import until_async
 
 pytestmark = [
     pytest.mark.thorough,
@@ -193,10 +194,11 @@ async def test_a_server_that_became_read_only_is_not_ready_and_is_left(
     finally:
         await asyncio.to_thread(role.run, off, "SELECT pg_reload_conf()")
     later.seconds += 2
-    for _ in range(50):
-        if (await http.get("/readyz")).status_code == 200:
-            break
-        await asyncio.sleep(0.1)
+
+    async def is_ready() -> bool:
+        return (await http.get("/readyz")).status_code == 200
+
+    await until_async(is_ready, "readiness", every=0.1)
     later.seconds += 2  # since the last failure, which an old connection can have caused in the loop
     assert all(response.is_success for response in await calls())
     assert [line.split(":")[0].split(" after")[0] for line in logged(caplog)] == ["database lost", "database back"]
@@ -323,11 +325,12 @@ async def test_after_a_switch_over_the_new_primary_is_found(
                     pass
             await asyncio.to_thread(switch_over, role, other)
             try:
-                for _ in range(50):
+
+                async def is_renamed() -> bool:
                     later.seconds += 2
-                    if await _renamed(services, "After"):
-                        break
-                    await asyncio.sleep(0.1)
+                    return await _renamed(services, "After")
+
+                await until_async(is_renamed, "a write on the other server", every=0.1)
                 async with services.storage.read() as session:
                     assert (await list_users(session))[0].name == "After"
                 assert (await readiness.checks(services))["writable"]

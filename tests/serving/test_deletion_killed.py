@@ -6,7 +6,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from benchmarks import generate
@@ -18,6 +17,7 @@ from profilesvc.services.accounts import deletion
 from profilesvc.settings import Settings
 from profilesvc.storage.accounts import deletions
 from support.program import environment
+from support.waiting import until
 
 SITES = 2_000
 
@@ -48,9 +48,7 @@ def test_a_killed_deletion_goes_on(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "profilesvc", "users", "delete", email, "--yes"]
     settings_of = environment() | {"PROFILESVC_DATA_DIR": str(tmp_path)}
     process = subprocess.Popen(command, env=settings_of, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    until = time.monotonic() + 30
-    while posts == _count(tmp_path, _POSTS) and time.monotonic() < until:
-        time.sleep(0.005)
+    until(lambda: posts != _count(tmp_path, _POSTS), "the first posts to be deleted", every=0.005)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     before, after, is_finished = asyncio.run(_left(settings))

@@ -14,6 +14,7 @@ from profilesvc.bootstrap import create_app
 from profilesvc.server.serving import SHUTDOWN_SECONDS, EmbeddedServer
 from profilesvc.settings import Settings
 from support.api import assert_ok
+from support.waiting import in_time, result_of
 from support.wire import KEYS, connect, seeded, serving, slow_call
 
 
@@ -24,21 +25,6 @@ def settings(sqlite_template: Path, tmp_path: Path) -> Settings:
 
 def healthy(server: EmbeddedServer) -> bool:
     return httpx.get(f"{server.base_url}/healthz", trust_env=False).is_success
-
-
-def test_starts_and_stops_quickly(settings: Settings) -> None:
-    """Judged by the best of three: the machine has other work."""
-    starts, stops = [], []
-    for _ in range(3):
-        app, begun = create_app(settings), time.monotonic()
-        server = EmbeddedServer(app).start()
-        starts.append(time.monotonic() - begun)
-        assert healthy(server)
-        begun = time.monotonic()
-        server.stop()
-        stops.append(time.monotonic() - begun)
-    assert min(starts) < 0.6
-    assert min(stops) < 0.6
 
 
 def test_starts_again_with_its_data(settings: Settings) -> None:
@@ -103,10 +89,9 @@ def test_stopping_twice_or_before_the_start_is_harmless(settings: Settings) -> N
 def test_a_request_in_flight_is_finished(settings: Settings) -> None:
     with serving(settings) as served:
         running = slow_call(served, 1)
-        begun = time.monotonic()
-        served.server.stop()
-        assert time.monotonic() - begun < SHUTDOWN_SECONDS / 2
-        assert_ok(running.result(5))
+        with in_time(SHUTDOWN_SECONDS / 2, "the end of the server"):
+            served.server.stop()
+        assert_ok(result_of(running, "the response"))
 
 
 def test_idle_connections_do_not_delay_the_stop(settings: Settings) -> None:
@@ -114,9 +99,8 @@ def test_idle_connections_do_not_delay_the_stop(settings: Settings) -> None:
         used = [served.client() for _ in range(10)]
         assert all(http.get("/healthz").is_success for http in used)
         unused = [connect(served.server.port) for _ in range(10)]
-        begun = time.monotonic()
-        served.server.stop()
-        assert time.monotonic() - begun < SHUTDOWN_SECONDS / 4
+        with in_time(SHUTDOWN_SECONDS / 4, "the end of the server"):
+            served.server.stop()
         for client in used:
             client.close()
         for connection in unused:
@@ -128,9 +112,8 @@ def test_an_upgraded_or_half_sent_request_does_not_delay_the_stop(settings: Sett
         half = connect(served.server.port)
         half.sendall(b"POST /api/v1/auth/token HTTP/1.1\r\nHost: x\r\nX-A: ")
         time.sleep(0.05)
-        begun = time.monotonic()
-        served.server.stop()
-        assert time.monotonic() - begun < SHUTDOWN_SECONDS / 4
+        with in_time(SHUTDOWN_SECONDS / 4, "the end of the server"):
+            served.server.stop()
         half.close()
 
 

@@ -1,6 +1,5 @@
 """The change feed over sockets and in real time: from an edit at the provider to the event of its owner."""
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from support.feed import ACCOUNT, PATH, TOPIC
 from support.program import caller, command, controls
 from support.program import serving as started
 from support.provider import LOGIN
+from support.waiting import until
 from support.wire import seeded, serving
 
 SECONDS = 60  # from the edit to the event
@@ -68,9 +68,7 @@ def test_an_edit_at_the_provider_becomes_one_event_within_a_minute(sqlite_templa
 
 def wait_for_event(client: httpx.Client, before: list[tuple[str, str]]) -> None:
     """Wait at most a minute for one further event of the location."""
-    started = time.monotonic()
-    while events_of(client) == before and time.monotonic() - started < SECONDS:
-        time.sleep(0.2)
+    until(lambda: events_of(client) != before, "an event", SECONDS, every=0.2)
     assert events_of(client) == [*before, ("profile.drifted", PIER)]
 
 

@@ -17,6 +17,7 @@ from profilesvc.settings import Settings
 from support.api import assert_error, assert_ok
 from support.program import caller, command
 from support.program import serving as running
+from support.waiting import patience, until
 from support.wire import REFRESH, Served, seeded, serving, slow_call
 
 
@@ -90,8 +91,7 @@ def test_queued_requests_count_too() -> None:
             end(caller)
         before.clear()
         ask(callers[0], "/long")
-        while not before:
-            time.sleep(0.01)
+        until(lambda: before, "the start of the long request")
         for caller in callers[1:]:
             ask(caller, "/")
         for caller in callers:
@@ -107,7 +107,7 @@ def test_a_line_for_each_request_names_it_and_no_secret(tmp_path: Path) -> None:
             assert_ok(alice.get("/api/v1/posts", params={"locationId": "111", "secret": "hunter2"}, headers=named))
             assert alice.get("/%0Aforged").status_code == 404
         server.process.terminate()
-        out, err = server.process.communicate(timeout=40)
+        out, err = server.process.communicate(timeout=patience(40))
     lines = [json.loads(line) for line in err.splitlines()]
     assert [(line["request_id"], line["route"], line["status"]) for line in lines if line["status"] == 200] == [
         ("from-the-proxy-1", "/api/v1/posts", 200)

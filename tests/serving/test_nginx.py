@@ -9,7 +9,6 @@ import socket
 import ssl
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -28,7 +27,8 @@ from profilesvc.domain.request import client_address
 from profilesvc.server.serving import EmbeddedServer
 from support.api import assert_error
 from support.nginx import NGINX, main_file, site_file
-from support.ports import free_ports
+from support.ports import free_ports, listens
+from support.waiting import until
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 NAME = "profiles.test"
@@ -130,12 +130,8 @@ class Proxy:
 
     def __enter__(self) -> "Proxy":
         self._process = subprocess.Popen([*self._words, "-g", "daemon off;"])
-        for _ in range(500):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.https)) == 0:
-                    return self
-            time.sleep(0.02)
-        raise AssertionError((self._folder / "error.log").read_text())
+        until(lambda: listens(self.https), lambda: "nginx: " + (self._folder / "error.log").read_text())
+        return self
 
     def __exit__(self, *_: object) -> None:
         assert self._process is not None
@@ -416,8 +412,7 @@ def test_in_front_of_the_service(sqlite_template: Path, tmp_path: Path) -> None:
 def test_the_log_has_no_secret_of_a_request(proxy: Proxy, target: str, logged: str) -> None:
     before = len(proxy.logged())
     proxy.ask("GET", target)
-    while not (lines := proxy.logged()[before:]):  # nginx writes the line after the response
-        time.sleep(0.01)
+    lines = until(lambda: proxy.logged()[before:], "a line of the log")  # nginx writes it after the response
     assert f'"GET {logged}"' in lines[-1]
     assert not [line for line in lines if "s3cret" in line]
 

@@ -1,9 +1,9 @@
 """nginx as a cache in front of the service that stores every cacheable response: callers are never mixed up."""
 
 import asyncio
+import contextlib
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services import tokens
 from support.api import ALICE, BOB, assert_error, assert_ok
 from support.ports import free_port
+from support.waiting import patience, until
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
 pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed (Debian: apt-get install nginx-light)")
@@ -73,19 +74,17 @@ def cache(tmp_path: Path, people: dict[str, str]) -> Iterator[str]:
             yield url
         finally:
             process.terminate()
-            process.communicate(timeout=10)
+            process.communicate(timeout=patience(10))
 
 
 def _await(url: str, process: "subprocess.Popen[bytes]") -> None:
-    for _ in range(200):
-        try:
-            httpx.get(f"{url}/healthz", trust_env=False)
-        except httpx.TransportError:
-            assert process.poll() is None, process.communicate()
-            time.sleep(0.05)
-        else:
-            return
-    raise AssertionError("nginx does not answer")
+    def answers() -> bool:
+        assert process.poll() is None, process.communicate()
+        with contextlib.suppress(httpx.TransportError):
+            return bool(httpx.get(f"{url}/healthz", trust_env=False))
+        return False
+
+    until(answers, "nginx", every=0.05)
 
 
 def test_a_cache_never_serves_the_response_of_another_caller(cache: str, people: dict[str, str]) -> None:

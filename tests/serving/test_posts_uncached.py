@@ -8,6 +8,7 @@ import pytest
 from conftest import ON_POSTGRES, Postgres
 from profilesvc.domain.time import FrozenClock
 from support.api import Site, assert_error, assert_ok
+from support.waiting import deadline
 
 pytestmark = [
     pytest.mark.thorough,
@@ -47,7 +48,7 @@ async def _apply(postgres: Postgres, statement: str) -> None:
 async def test_it_has_what_the_provider_returned(plugin: Site, clock: FrozenClock, unwritable: str) -> None:
     whole = assert_ok(await plugin.http.get(POSTS))["localPosts"]
     clock.advance(minutes=10)
-    async with asyncio.timeout(6.5):
+    async with deadline(6.5, "the posts"):
         response = await plugin.http.get(f"{POSTS}&pageSize=2")
     page = assert_ok(response)
     assert page["localPosts"] == whole[:2]

@@ -4,8 +4,7 @@ import asyncio
 import contextlib
 import re
 import signal
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from support.citus import on_one_server
 from support.database_login import Login, standby, start_standby, stop_standby
 from support.every_operation import every_operation
 from support.surface import Record, Surface
+from support.waiting import deadline, until_async
 
 pytestmark = [
     pytest.mark.thorough,
@@ -71,7 +71,7 @@ async def paused(folder: Path) -> AsyncIterator[None]:
     async def is_paused() -> bool:
         return bool(await database.fetchval("SELECT pg_get_wal_replay_pause_state() = 'paused'"))
 
-    await until(is_paused)
+    await until_async(is_paused, "the standby to pause")
     try:
         yield
     finally:
@@ -89,15 +89,6 @@ async def switch(alice: httpx.AsyncClient, on: bool) -> None:
     assert_ok(await alice.patch(f"{LOCATIONS}/111/sync", json={"syncEnabled": on}))
 
 
-async def until(wanted: Callable[[], Awaitable[bool]]) -> None:
-    """Wait: replication takes some milliseconds."""
-    for _ in range(1_000):
-        if await wanted():
-            return
-        await asyncio.sleep(0.02)
-    pytest.fail("not in time")
-
-
 def standby_of(services: Services) -> Replica:
     assert services.storage.replica is not None
     return services.storage.replica
@@ -108,7 +99,7 @@ async def test_a_list_may_be_old_and_a_revocation_is_not(
 ) -> None:
     monkeypatch.setattr(replica, "MAX_LAG_SECONDS", 3600.0)
     await switch(alice, True)
-    await until(lambda: is_on(alice))
+    await until_async(lambda: is_on(alice), "the row on the standby")
     async with paused(folder):
         await switch(alice, False)
         assert await is_on(alice), "the standby has the older row"
@@ -124,9 +115,9 @@ async def test_a_list_may_be_old_and_a_revocation_is_not(
     async def is_counted() -> bool:
         return b"profilesvc_keys" in await census.exposition(services)
 
-    await until(is_off)
+    await until_async(is_off, "the newer row")
     await census.count(services)
-    await until(is_counted)
+    await until_async(is_counted, "the counts on the standby")
 
 
 def assert_ok_health(response: httpx.Response) -> dict[str, Any]:
@@ -139,7 +130,7 @@ async def test_a_standby_that_is_too_old_is_not_used(
     alice: httpx.AsyncClient, services: Services, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await switch(alice, True)
-    await until(lambda: is_on(alice))
+    await until_async(lambda: is_on(alice), "the row on the standby")
     monkeypatch.setattr(replica, "MAX_LAG_SECONDS", 0.0)
     async with paused(folder):
         await switch(alice, False)
@@ -154,7 +145,7 @@ async def test_a_standby_that_is_too_old_is_not_used(
     async def is_used() -> bool:
         return (await standby_of(services).check()) == (0.0, "")
 
-    await until(is_used)
+    await until_async(is_used, "the standby to be used")
     found = {check.name: check async for check in checks.inside(services.settings)}
     assert (found["replica"].status, found["replica"].message) == ("ok", "0.0 s behind")
 
@@ -165,7 +156,7 @@ async def test_a_standby_that_is_down_is_not_used_until_it_is_back(
     async def is_used() -> bool:
         return not (await standby_of(services).check()).problem
 
-    await until(is_used)
+    await until_async(is_used, "the standby to be used")
     caplog.clear()
     await asyncio.to_thread(stop_standby, postgres, folder)
     try:
@@ -174,7 +165,7 @@ async def test_a_standby_that_is_down_is_not_used_until_it_is_back(
             assert await is_on(alice) is on
     finally:
         await asyncio.to_thread(start_standby, postgres, folder)
-    await until(is_used)
+    await until_async(is_used, "the standby to be used")
     lines = [record.getMessage().partition(":")[0] for record in caplog.records if record.name == "profilesvc"]
     assert lines == ["replica not used"], "the second line is not a warning"
     assert (await alice.get("/readyz")).json()["checks"]["replica"]
@@ -194,7 +185,7 @@ async def test_without_a_standby_that_confirms_writes_the_service_is_degraded(
         async def is_found() -> bool:
             return await found() == wanted
 
-        await until(is_found)
+        await until_async(is_found, f"{wanted} in the readiness")
 
     await is_in(("ok", None))
     await asyncio.to_thread(replicate, "SET synchronous_standby_names = '*'")
@@ -220,16 +211,15 @@ async def test_a_frozen_standby_costs_one_request_some_seconds(
         return not (await standby_of(services).check()).problem
 
     monkeypatch.setattr(replica, "CHECK_SECONDS", 3600.0)
-    await until(is_used)
+    await until_async(is_used, "the standby to be used")
     monkeypatch.setattr(replica, "RESPONSE_SECONDS", 1.5)
     server = psutil.Process(int((folder / "postmaster.pid").read_text().splitlines()[0]))
     frozen = [server, *server.children()]
     for process in frozen:
         process.send_signal(signal.SIGSTOP)
     try:
-        begun = time.monotonic()
-        await is_on(alice)
-        assert replica.RESPONSE_SECONDS < time.monotonic() - begun < 6
+        async with deadline(6, "a response although the standby is frozen"):
+            await is_on(alice)
         assert standby_of(services).state.problem == "no response in time"
         with monkeypatch.context() as patch:
             patch.setattr(standby_of(services), "readers", None)  # not asked again before the next check

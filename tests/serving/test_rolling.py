@@ -5,7 +5,6 @@ import itertools
 import json
 import shutil
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -148,10 +147,8 @@ def test_the_database_and_all_processes_are_upgraded_under_load_and_no_request_f
             old = start()  # first, a rolling restart
             with monkeypatch.context() as patched:
                 patched.setenv("PYTHONPATH", newer)
-                begun = time.monotonic()
                 upgraded = command(tmp_path, "db", "upgrade", "--json", **settings)
                 assert upgraded.returncode == 0, upgraded.stderr
-                assert time.monotonic() - begun > SLOW_SECONDS
                 assert json.loads(upgraded.stdout)["current"] == f"{int(migrate.head()) + 2:04}"
             assert is_ready(old)
             assert is_ready(other_old)

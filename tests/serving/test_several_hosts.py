@@ -15,6 +15,7 @@ from profilesvc.storage.tables import users
 from profilesvc.storage.users import list_users
 from support.database_login import demote, promote, standby
 from support.ports import free_port
+from support.waiting import until_async
 
 pytestmark = pytest.mark.postgres
 
@@ -54,9 +55,8 @@ async def test_a_standby_alone_is_not_ready(postgres: Postgres, tmp_path: Path) 
             await asyncio.to_thread(promote, postgres, folder)
             assert (await readiness.checks(services))["writable"]
             await asyncio.to_thread(demote, postgres, folder)
-            for _ in range(100):
-                if not (await readiness.checks(services))["writable"]:
-                    break
-                await asyncio.sleep(0.1)
-            else:
-                raise AssertionError("a demoted server still counts as writable")
+
+            async def is_demoted() -> bool:
+                return not (await readiness.checks(services))["writable"]
+
+            await until_async(is_demoted, "the demoted server not to count as writable", every=0.1)

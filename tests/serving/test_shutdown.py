@@ -14,6 +14,7 @@ from profilesvc.server.serving import SHUTDOWN_SECONDS
 from profilesvc.settings import Settings
 from support.api import assert_ok
 from support.served_process import ServedProcess, served_process
+from support.waiting import in_time, result_of, until
 from support.wire import REFRESH, connect, seeded, serving, slow_call, user_token
 
 
@@ -44,10 +45,14 @@ def under_way(
 
 def until_refused(port: int) -> None:
     """Connect until it is refused."""
-    with contextlib.suppress(ConnectionRefusedError):
-        while True:
+
+    def is_refused() -> bool:
+        with contextlib.suppress(ConnectionRefusedError):
             connect(port).close()
-            time.sleep(0.05)
+            return False
+        return True
+
+    until(is_refused, "the port to be closed", every=0.05)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -60,8 +65,8 @@ def test_a_request_in_flight_gets_its_response_and_the_process_exits_with_0(
         process.signal(number)
         until_refused(process.port)
         assert not running.done()
-        assert_ok(running.result(10))
-        out, errors = process.end(10)
+        assert_ok(result_of(running, "the response"))
+        out, errors = process.end()
         idle.close()
     assert (process.returncode, out, errors) == (0, "draining\n", "")
 
@@ -69,10 +74,9 @@ def test_a_request_in_flight_gets_its_response_and_the_process_exits_with_0(
 def test_an_idle_process_ends_at_once(settings: Settings, user: str) -> None:
     with served_process(settings) as process, process.client(user) as http:
         assert http.get("/readyz").is_success
-        begun = time.monotonic()
-        process.signal(signal.SIGTERM)
-        process.end(10)
-        assert time.monotonic() - begun < SHUTDOWN_SECONDS / 4
+        with in_time(SHUTDOWN_SECONDS / 4, "the end of an idle process"):
+            process.signal(signal.SIGTERM)
+            process.end()
         assert process.returncode == 0
 
 
@@ -110,7 +114,7 @@ def test_the_requests_of_a_key_are_written_before_the_process_ends(settings: Set
                 assert_ok(site.post("/api/v1/api-keys/heartbeat", json={}))
             assert site.get("/api/v1/businesses").status_code == 403
         process.signal(signal.SIGTERM)
-        process.end(10)
+        process.end()
         assert process.returncode == 0
     with serving(settings) as again, again.client() as http:
         found = assert_ok(http.get(f"/api/v1/developer/credentials/{key['client_id']}/requests?errors_only=true"))
@@ -125,7 +129,7 @@ def test_background_work_ends_before_the_process(settings: Settings) -> None:
         with served.client(token) as http:
             assert_ok(http.get("/api/v1/posts?locationId=locations/111"))
         served.server.stop()
-        assert_ok(running.result(5))
+        assert_ok(result_of(running, "the response"))
     with serving(settings) as again, again.client() as http:
         listed = assert_ok(http.get("/api/v1/developer/credentials"))["credentials"]
         assert [entry["client_id"] for entry in listed if entry["last_used_at"]] == [key["client_id"]]

@@ -4,8 +4,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ import pytest
 from profilesvc.server.serving import EmbeddedServer, bind
 from support.ports import free_port
 from support.program import COMMAND, environment
+from support.waiting import patience, until
 
 pytestmark = pytest.mark.thorough
 
@@ -96,9 +95,12 @@ def test_workers_listen_when_one_of_them_is_ready(tmp_path: Path) -> None:
     with subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         port = int(process.stdout.readline())
-        while not list(tmp_path.glob("waits-*")):
+
+        def waits() -> bool:
             assert process.poll() is None
-            time.sleep(0.02)
+            return bool(list(tmp_path.glob("waits-*")))
+
+        until(waits, "a worker that waits")
         assert not accepts(port)
         with pytest.raises(OSError, match="in use"):
             bind("127.0.0.1", port)
@@ -106,7 +108,7 @@ def test_workers_listen_when_one_of_them_is_ready(tmp_path: Path) -> None:
         assert process.stdout.readline() == "ready\n"
         assert accepts(port)
         process.terminate()
-        process.communicate(timeout=40)
+        process.communicate(timeout=patience(40))
     assert process.returncode == 0
 
 
@@ -133,18 +135,10 @@ def run_workers(folder: Path) -> subprocess.Popen[str]:
     )
 
 
-def until(happened: Callable[[], bool]) -> None:
-    """Wait until it has happened, for at most 40 s."""
-    deadline = time.monotonic() + 40
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def test_if_one_of_the_first_workers_does_not_start_all_end_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "down").touch()
     with run_workers(tmp_path) as process:
-        out, errors = process.communicate(timeout=40)
+        out, errors = process.communicate(timeout=patience(40))
     assert process.returncode == 1
     assert "ready" not in out
     assert "no such database" in errors
@@ -159,13 +153,15 @@ def test_a_worker_that_cannot_be_replaced_does_not_end_the_others(tmp_path: Path
         (tmp_path / "down").touch()
         victim = children(process)[0]
         victim.kill()
-        until(lambda: len(list(tmp_path.glob("failed-*"))) >= 2)
+        until(lambda: len(list(tmp_path.glob("failed-*"))) >= 2, "a second attempt", 40)
         assert process.poll() is None
         assert accepts(port)
         (tmp_path / "down").unlink()
-        until(lambda: len(list(tmp_path.glob("waits-*"))) == 3 + len(list(tmp_path.glob("failed-*"))))
+        until(
+            lambda: len(list(tmp_path.glob("waits-*"))) == 3 + len(list(tmp_path.glob("failed-*"))), "a new worker", 40
+        )
         process.terminate()
-        _, errors = process.communicate(timeout=40)
+        _, errors = process.communicate(timeout=patience(40))
     assert process.returncode == 0
     assert f"worker {victim.pid} ended with -9" in errors
 
@@ -186,10 +182,10 @@ def test_a_server_starts_without_a_reader_of_its_output(tmp_path: Path, words: s
         ) as process,
     ):
         try:
-            until(lambda: accepts(port))
+            until(lambda: accepts(port), "the server to listen", 40)
             httpx.get(f"http://127.0.0.1:{port}/", timeout=30, trust_env=False)
             process.terminate()
-            _, errors = process.communicate(timeout=60)
+            _, errors = process.communicate(timeout=patience(60))
         finally:
             process.kill()
     assert (process.returncode, errors) == (0, "")

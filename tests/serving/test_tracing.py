@@ -15,6 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from support.api import assert_ok
 from support.consent import CONNECTIONS, connect_by_token
 from support.program import COMMAND, Server, caller, command, data, environment, serving
+from support.waiting import patience
 from support.wire import KEYS, REFRESH
 
 pytestmark = pytest.mark.thorough
@@ -154,7 +155,7 @@ def test_an_unreachable_collector_delays_no_request(tmp_path: Path) -> None:
         with caller(server, user) as alice:
             data(alice.get("/api/v1/posts", params={"locationId": "111"}))
         server.process.terminate()
-        _, errors = server.process.communicate(timeout=15)
+        _, errors = server.process.communicate(timeout=patience(15))
         assert server.process.returncode == 0
     assert user not in errors
 

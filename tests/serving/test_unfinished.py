@@ -15,6 +15,7 @@ from profilesvc.settings import Settings
 from support.api import assert_ok
 from support.forks import Fork
 from support.served_process import ServedProcess, forked, served_process
+from support.waiting import until
 from support.wire import KEYS, POSTS, Served, connect, exchange, seeded, serving, slow_call, user_token
 
 PLACES = 10
@@ -73,8 +74,7 @@ def test_unfinished_bodies_use_no_slot(served: Served) -> None:
 
 def test_one_address_leaves_slots_for_others(served: Served) -> None:
     slow = [slow_call(served, 2) for _ in range(2 * PLACES)]
-    while sum(call.done() for call in slow) < PLACES:  # those that are refused
-        time.sleep(0.01)
+    until(lambda: sum(call.done() for call in slow) >= PLACES, "the refusals")
     with elsewhere(served.server.base_url, served.user) as bob:
         assert_ok(bob.get("/api/v1/businesses"))
     assert not all(call.done() for call in slow), "the places were free"

@@ -17,6 +17,7 @@ from profilesvc.server.protocol import LINGER_SECONDS
 from support.effort import effort
 from support.ports import free_port
 from support.program import Server, caller, command, data, serving
+from support.waiting import patience, until
 
 if TYPE_CHECKING:
     from conftest import Postgres
@@ -65,12 +66,11 @@ def workers(server: Server) -> set[int]:
 
 
 def until_two(server: Server, without: int) -> set[int]:
-    for _ in range(200):
-        found = workers(server)
-        if len(found) == 2 and without not in found:
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"{found} after 20 s")
+    def found() -> set[int]:
+        two = workers(server)
+        return two if len(two) == 2 and without not in two else set()
+
+    return until(found, "two workers", every=0.1)
 
 
 def test_sigterm_drains_every_worker(service: Server, tmp_path: Path, database_url: str) -> None:
@@ -108,14 +108,12 @@ def test_the_requests_of_a_key_are_those_of_all_workers(service: Server, tmp_pat
             with caller(service, access) as site:
                 path = "/api/v1/businesses" if number % 4 == 0 else "/api/v1/external-business/locations"
                 assert site.get(path).status_code == (403 if number % 4 == 0 else 200)
-        counts: tuple[int, int] | None = None
-        for _ in range(100):
+
+        def are_complete() -> bool:
             found = alice.get(f"{keys}/{key['client_id']}/requests", params={"errors_only": "true"}).json()["data"]
-            counts = found["usage"][0]["requests"], len(found["requests"])
-            if counts == (41, 10):
-                break
-            time.sleep(0.2)
-        assert counts == (41, 10)
+            return (found["usage"][0]["requests"], len(found["requests"])) == (41, 10)
+
+        until(are_complete, "41 requests in the log, 10 of them errors", every=0.2)
 
 
 def hammer(service: Server, token: str, began: threading.Event, ended: threading.Event) -> list[str]:
@@ -181,20 +179,18 @@ def test_readiness_changes_before_new_connections_are_refused(tmp_path: Path, da
                 asked = [http.get("/readyz") for _ in range(5)]  # a new connection each time, so that both answer
             assert {answer.json()["checks"]["accepting"] for answer in asked} == {False}
             assert http.get("/healthz").is_success
-        service.process.communicate(timeout=30)
+        service.process.communicate(timeout=patience(30))
         assert service.process.returncode == 0
 
 
-def until_size(server: Server, wanted: float) -> float:
-    """Connections that all may have: each worker writes its own down every second."""
-    name = 'profilesvc_database_pool_size{pool="writing"} '
-    for _ in range(200):
-        lines = httpx.get(f"{server.url}/metrics").text.splitlines()
-        (size,) = [float(line.removeprefix(name)) for line in lines if line.startswith(name)] or [0]
-        if size == wanted:
-            break
-        time.sleep(0.1)
-    return size
+def until_size(server: Server, wanted: float) -> None:
+    """Wait for the connections that all may have: each worker writes its own down every second."""
+    line = f'profilesvc_database_pool_size{{pool="writing"}} {wanted}'
+    until(
+        lambda: line in httpx.get(f"{server.url}/metrics").text.splitlines(),
+        f"connections of all workers: {wanted}",
+        every=0.1,
+    )
 
 
 def test_metrics_include_all_running_workers(service: Server) -> None:
@@ -204,10 +200,10 @@ def test_metrics_include_all_running_workers(service: Server) -> None:
     text = httpx.get(f"{service.url}/metrics").text
     answered = [line for line in text.splitlines() if "request_seconds_count{" in line and 'status="405"' in line]
     assert [float(line.rpartition(" ")[2]) for line in answered] == [requests]
-    assert until_size(service, 20) == 20
+    until_size(service, 20.0)
     psutil.Process(min(workers(service))).kill()
-    assert until_size(service, 10) == 10  # another is started a second later
-    assert until_size(service, 20) == 20
+    until_size(service, 10.0)  # another is started a second later
+    until_size(service, 20.0)
     service.process.terminate()
     assert "ended with -9" in service.process.communicate()[1]
 

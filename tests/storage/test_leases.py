@@ -12,6 +12,7 @@ from conftest import Postgres
 from profilesvc.database import leases
 from profilesvc.database.engine import Storage
 from profilesvc.domain.errors import ServiceError
+from support.waiting import deadline
 
 NAME = "posts of locations/111"
 CUT_ALL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'work'"
@@ -52,7 +53,7 @@ async def test_one_starts_when_the_other_has_ended(
 
     async with one.leases.hold(NAME) as was_free:
         following = asyncio.create_task(follow())
-        async with asyncio.timeout(60):
+        async with deadline(60, "the other process to ask"):
             await has_asked.wait()
         log.append(f"one, free: {was_free}")
     await following
@@ -91,7 +92,7 @@ async def test_a_process_that_was_killed_holds_nothing_for_long(
     await killed.__aenter__()
     monkeypatch.setattr(leases, "LEASE_SECONDS", 60)  # the next renewal is too late
     assert not await is_free(two)
-    async with asyncio.timeout(10), two.leases.hold(NAME):
+    async with deadline(10, "a lease that has ended"), two.leases.hold(NAME):
         await killed.__aexit__(None, None, None)
         assert not await is_free(one), "a lease that was lost ends no other"
 
@@ -120,7 +121,7 @@ async def test_a_cancelled_wait_leaves_the_lease_free(processes: tuple[Storage, 
         await asyncio.sleep(pause)
         holding.cancel()
         await asyncio.wait([holding])
-    async with asyncio.timeout(2 * leases.LEASE_SECONDS), two.leases.hold(NAME):
+    async with deadline(2 * leases.LEASE_SECONDS, "a free lease"), two.leases.hold(NAME):
         pass
 
 
@@ -146,10 +147,10 @@ async def test_taking_a_lease_waits_for_no_disk_and_no_standby(
     await asyncio.to_thread(postgres.run, "SELECT pg_reload_conf()")
     try:
         await asyncio.sleep(0.3)  # until the server's processes have heard of it
-        async with asyncio.timeout(3), processes[0].leases.hold(NAME) as was_free:
+        async with deadline(3, "a lease without a standby"), processes[0].leases.hold(NAME) as was_free:
             assert was_free
         with pytest.raises(ServiceError):
-            async with asyncio.timeout(6), processes[0].write() as session:
+            async with deadline(6, "the end of a commit without a standby"), processes[0].write() as session:
                 await (await session.connection()).exec_driver_sql("UPDATE users SET name = name")
     finally:
         await asyncio.to_thread(postgres.run, change.format("RESET", ""))

@@ -12,6 +12,7 @@ from conftest import Postgres
 from profilesvc.database.postgres import connect, connect_args
 from profilesvc.database.postgres_pool import PostgresPool
 from profilesvc.database.unavailable import as_unavailable, is_lost
+from support.waiting import deadline
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ async def test_close_cuts_connections_in_use(pool: PostgresPool) -> None:
     hold = Hold()
     running = asyncio.create_task(pool.run(hold, 5))
     await hold.has_connection.wait()
-    async with asyncio.timeout(3):
+    async with deadline(3, "the end of the pool"):
         await pool.close()
     hold.end.set()
     assert await running > 0  # its statement had ended

@@ -15,6 +15,7 @@ from profilesvc.limits.counters import MemoryWindows
 from profilesvc.limits.redis import TIMEOUT_SECONDS, SharedWindows
 from support.ports import free_port
 from support.redis_server import RedisCluster, RedisServer
+from support.waiting import deadline
 
 NOW = 1_767_323_045_678
 
@@ -177,25 +178,37 @@ async def test_without_the_server_a_process_counts_itself_and_logs_it_once(
     await windows.close()
 
 
-async def test_a_hanging_server_is_waited_for_once() -> None:
-    async def silent(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await stop.wait()
+class Silent:
+    """A server that accepts connections and does not respond."""
+
+    def __init__(self) -> None:
+        self.connections, self._stop = 0, asyncio.Event()
+
+    async def __aenter__(self) -> "Silent":
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.url = f"redis://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def _accept(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        await self._stop.wait()
         writer.close()
 
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    server = await asyncio.start_server(silent, "127.0.0.1", 0)
-    windows = SharedWindows(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}", MemoryWindows(FrozenClock(NOW)))
-    begun = loop.time()
-    await asyncio.gather(*(windows.take("x", Window(500, MINUTE)) for _ in range(100)))
-    waited = loop.time() - begun
-    begun = loop.time()
-    assert await taken(windows, 100, window=Window(500, MINUTE)) == [True] * 100
-    assert waited > TIMEOUT_SECONDS / 2 > loop.time() - begun
-    assert waited < 4 * TIMEOUT_SECONDS
-    stop.set()
-    await windows.close()
-    server.close()
-    await server.wait_closed()
+    async def __aexit__(self, *_error: object) -> None:
+        self._stop.set()
+        self._server.close()
+        await self._server.wait_closed()
+
+
+async def test_a_hanging_server_is_waited_for_once() -> None:
+    async with Silent() as silent:
+        windows = SharedWindows(silent.url, MemoryWindows(FrozenClock(NOW)), pause=3600)
+        async with deadline(4 * TIMEOUT_SECONDS, "the limit of a call of the server"):
+            await asyncio.gather(*(windows.take("x", Window(500, MINUTE)) for _ in range(100)))
+        connections = silent.connections
+        assert await taken(windows, 100, window=Window(500, MINUTE)) == [True] * 100
+        assert silent.connections == connections > 0
+        await windows.close()
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -222,27 +235,14 @@ async def test_a_deadline_ends_a_call_whose_client_loses_the_cancellation(
 
 
 async def test_one_request_at_a_time_asks_a_hanging_server_again() -> None:
-    async def silent(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await stop.wait()
-        writer.close()
-
-    async def waited() -> float:
-        begun = loop.time()
+    async with Silent() as silent:
+        windows = SharedWindows(silent.url, MemoryWindows(FrozenClock(NOW)), pause=TIMEOUT_SECONDS)
         await windows.take("x", Window(500, MINUTE))
-        return loop.time() - begun
-
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    server = await asyncio.start_server(silent, "127.0.0.1", 0)
-    url = f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    windows = SharedWindows(url, MemoryWindows(FrozenClock(NOW)), pause=TIMEOUT_SECONDS)
-    await windows.take("x", Window(500, MINUTE))
-    await asyncio.sleep(TIMEOUT_SECONDS)
-    times = sorted(await asyncio.gather(*(waited() for _ in range(12))))
-    assert times[-2] < TIMEOUT_SECONDS / 2 < times[-1]
-    stop.set()
-    await windows.close()
-    server.close()
-    await server.wait_closed()
+        await asyncio.sleep(TIMEOUT_SECONDS)
+        before = silent.connections
+        await asyncio.gather(*(windows.take("x", Window(500, MINUTE)) for _ in range(12)))
+        assert silent.connections == before + 1
+        await windows.close()
 
 
 async def test_a_server_that_comes_back_counts_again(redis_server: RedisServer) -> None:

@@ -21,6 +21,7 @@ from support.page_blocks import Block
 from support.plain_units import PlainUnit
 from support.program import Server, command, serving
 from support.repository import ROOT
+from support.waiting import until
 
 PAGE = "docs/backups.md"
 KEYS = "/api/v1/developer/credentials"
@@ -160,10 +161,12 @@ class Load:
 
     def during(self, seconds: float) -> None:
         """Wait while the callers work, and until one of at least ten keys was acknowledged a moment ago."""
-        until = time.monotonic() + seconds
-        while time.monotonic() < until or len(self.acknowledged) < 10 or time.time() - self.acknowledged[-1].at > 0.2:
-            assert time.monotonic() < until + 120
-            time.sleep(0.01)
+        time.sleep(seconds)
+
+        def are_fresh() -> bool:
+            return len(self.acknowledged) >= 10 and time.time() - self.acknowledged[-1].at < 0.2
+
+        until(are_fresh, "a key that was created a moment ago", 120, every=0.01)
 
     def __enter__(self) -> "Load":
         for thread in self._threads:

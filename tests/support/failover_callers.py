@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import httpx
 
 from support.crash_stories import HEARTBEAT, TOKEN, bearer
+from support.waiting import until
 from support.wire import KEYS, POSTS
 
 Result = TypeVar("Result")
@@ -114,11 +115,9 @@ class Caller:
 
     def get(self, path: str, **content: Any) -> Any:
         """Return the data of a read that must succeed by now."""
-        for _ in range(100):
-            if (response := self.user.send("GET", path, **content)) is not None:
-                return response.json()["data"]
-            time.sleep(0.1)
-        raise AssertionError(f"{path} is still unavailable")
+        response = until(lambda: self.user.send("GET", path, **content), f"{path} to be available", 60, every=0.1)
+        assert response is not None
+        return response.json()["data"]
 
     def new_site(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return a new key and its first tokens."""

@@ -26,6 +26,7 @@ from profilesvc.settings import Settings
 from support.fleet_worker import CHANGE, DEPLOYMENT, Board, SharedClock
 from support.parts import changed
 from support.program import environment
+from support.waiting import patience
 
 WORKERS = int(os.environ.get("PROFILESVC_DEPLOYED", "0"))
 
@@ -122,7 +123,7 @@ class Fleet:
     def stop(self) -> list[int]:
         """End the processes in order; how many requests each answered."""
         self._process.terminate()
-        rest, _ = self._process.communicate(timeout=60)
+        rest, _ = self._process.communicate(timeout=patience(60))
         assert (rest, self._process.returncode) == ("", 0)
         self._counting.stop()
         self._emulator.stop()

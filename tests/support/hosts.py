@@ -8,11 +8,12 @@ import contextlib
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import psutil
+
+from support.waiting import until
 
 _HOLD = ("setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sleep", "infinity")
 # PostgreSQL refuses to run as root. The files of an environment may be below root's own folder.
@@ -72,9 +73,12 @@ class Network:
     def _join(self, name: str) -> int:
         holder = self._holders[name] = subprocess.Popen(_HOLD)
         ours = os.readlink("/proc/self/ns/net")
-        while os.readlink(f"/proc/{holder.pid}/ns/net") == ours:
+
+        def is_inside() -> bool:
             assert holder.poll() is None, "no network namespace"
-            time.sleep(0.01)
+            return os.readlink(f"/proc/{holder.pid}/ns/net") != ours
+
+        until(is_inside, "a network namespace", every=0.01)
         return holder.pid
 
     def _run(self, name: str, *words: str) -> None:

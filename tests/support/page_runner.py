@@ -14,6 +14,7 @@ from pathlib import Path
 from support.page_blocks import Block
 from support.program import START_SECONDS, controls, environment
 from support.repository import ROOT
+from support.waiting import patience
 
 _BETWEEN = "--- next block ---"
 _INSTALLED = Path(sys.executable).parent
@@ -78,7 +79,7 @@ class Folder:
             late.cancel()
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
-            process.communicate(timeout=60)
+            process.communicate(timeout=patience(60))
 
     def _learn(self, port: str, lines: list[str]) -> None:
         printed = dict(re.findall(r"^(listening on|provider|client id|client secret) +(\S+)", "".join(lines), re.M))

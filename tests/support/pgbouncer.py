@@ -10,7 +10,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import pytest
 
 from conftest import Postgres
 from support.ports import free_port
+from support.waiting import until
 
 _OLDER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 _NEWER = os.environ.get("PROFILESVC_TEST_PGBOUNCER")
@@ -66,9 +66,10 @@ def pooling(
 
 
 def _wait(process: "subprocess.Popen[bytes]", port: int) -> None:
-    for _ in range(200):
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-            return
+    def answers() -> bool:
         assert process.poll() is None, "PgBouncer did not start"
-        time.sleep(0.05)
-    raise AssertionError("PgBouncer does not answer")
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return True
+        return False
+
+    until(answers, "PgBouncer", every=0.05)

@@ -16,6 +16,7 @@ import httpx
 import profilesvc
 from profilesvc.cli import main
 from support.forks import Fork
+from support.waiting import patience
 
 COMMAND = [sys.executable, "-m", "profilesvc"]
 START_SECONDS, END_SECONDS = 300, 60
@@ -92,7 +93,7 @@ class Server:
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Ask it to stop; the exit code. It must have had nothing to complain about."""
         self.process.send_signal(number)
-        out, err = self.process.communicate(timeout=40)
+        out, err = self.process.communicate(timeout=patience(40))
         assert (out, err) == ("", ""), err
         assert self.process.returncode is not None
         return self.process.returncode

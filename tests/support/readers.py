@@ -2,12 +2,12 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 from typing import Any
 
 from quart import Quart
 
 from profilesvc.server.scope import LEFT
+from support.waiting import until_async
 
 
 class Reader:
@@ -45,16 +45,10 @@ class Reader:
         return bool(self.sizes) or self.task.done()
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110  of several readers
-            await asyncio.sleep(0.01)
-
-
 @contextlib.asynccontextmanager
 async def reading(*readers: Reader) -> Any:
     try:
-        await until(lambda: all(reader.waits for reader in readers))
+        await until_async(lambda: all(reader.waits for reader in readers), "all readers", every=0.01)
         yield
     finally:
         for reader in readers:

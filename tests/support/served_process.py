@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 
 import httpx
@@ -13,6 +12,7 @@ import httpx
 from profilesvc.fixtures import fixture_path
 from profilesvc.settings import Settings
 from support.forks import Fork
+from support.waiting import patience, until
 
 # A process that does not reject requests because the machine is busy.
 PATIENT = """
@@ -86,14 +86,12 @@ Start = Callable[[str, Sequence[str], Settings], subprocess.Popen[str] | Fork]
 
 
 class ServedProcess:
-    """A running process; its port, and the seconds from its start until it said that it was ready."""
+    """A running process, and its port."""
 
     def __init__(self, settings: Settings, delay: float = 0, start: Start = started) -> None:
-        begun = time.monotonic()
         self._process = start(_SERVE, [str(delay)], settings)
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        self.took = time.monotonic() - begun
         if not line:
             raise RuntimeError(self.end()[1])
         self.port = int(line)
@@ -109,13 +107,12 @@ class ServedProcess:
 
     def end(self, timeout: float = 25) -> tuple[str, str]:
         """Wait for the end; what else it wrote to stdout, and to stderr."""
-        return self._process.communicate(timeout=timeout)
+        return self._process.communicate(timeout=patience(timeout))
 
     def ended(self, seconds: float) -> bool:
         """Wait for the end at most that long, and return whether it came."""
-        until = time.monotonic() + seconds
-        while self.returncode is None and time.monotonic() < until:
-            time.sleep(0.005)
+        with contextlib.suppress(AssertionError):
+            until(lambda: self.returncode is not None, "the end of the process", seconds, every=0.005)
         return self.returncode is not None
 
     @property

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from profilesvc.client import ProfileClient
 from profilesvc.domain import meaning, profiles
 from support.api import ALICE
 from support.program import Server, command, environment, serving
+from support.waiting import patience, until
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 LOCATION = "locations/111"
@@ -87,7 +87,7 @@ def deployed(folder: Path, **settings: str) -> Iterator[Deployment]:
 
 def ended(run: "subprocess.Popen[str]") -> tuple[int, list[str], str]:
     """The end of a run: exit code, lines, stderr."""
-    out, err = run.communicate(timeout=600)
+    out, err = run.communicate(timeout=patience(600))
     return run.returncode, out.splitlines(), err
 
 
@@ -118,9 +118,12 @@ class Gate:
 
     def wait(self, run: "subprocess.Popen[str]") -> None:
         """Wait until the page is there."""
-        while not self._reached.exists():
+
+        def is_reached() -> bool:
             assert run.poll() is None, run.communicate()
-            time.sleep(0.1)
+            return self._reached.exists()
+
+        until(is_reached, "the page", 100, every=0.1)
 
     def open(self) -> None:
         """Let the page go on."""

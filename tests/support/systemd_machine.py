@@ -5,12 +5,12 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
 
 from support.repository import ROOT
+from support.waiting import until
 
 ANALYZE = shutil.which("systemd-analyze")
 _SYSTEMD = Path("/lib/systemd/systemd")
@@ -97,10 +97,12 @@ class SystemdMachine:
                 ["sh", "-c", inside, "sh", *unshare, *boot],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
-        deadline = time.monotonic() + _START_SECONDS
-        while self._enter("systemctl", "is-system-running").stdout.strip() != "running":
-            assert time.monotonic() < deadline, (self._folder / "boot.log").read_text()
-            time.sleep(0.2)
+        until(
+            lambda: self._enter("systemctl", "is-system-running").stdout.strip() == "running",
+            lambda: "systemd: " + (self._folder / "boot.log").read_text(),
+            _START_SECONDS,
+            every=0.2,
+        )
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -5,7 +5,6 @@ import concurrent.futures
 import contextlib
 import shutil
 import socket
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services import tokens
 from profilesvc.settings import Settings
 from support.api import ALICE, assert_ok
+from support.waiting import until
 
 KEYS = "/api/v1/developer/credentials"
 POSTS = "/api/v1/posts?locationId=locations/111"
@@ -101,8 +101,7 @@ def slow_call(served: Served, seconds: float) -> concurrent.futures.Future[httpx
             return http.post(REFRESH)
 
     future = pool.submit(call)
-    while not served.in_flight.count:
-        time.sleep(0.01)
+    until(lambda: served.in_flight.count, "the request to arrive", every=0.01)
     pool.shutdown(wait=False)
     return future
 

@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from support.plugin_zip import write_zip
-from support.ports import free_port
+from support.ports import free_port, listens
 from support.repository import ROOT
+from support.waiting import until
 
 HERE = ROOT / "tests/wordpress"
 SOURCE = Path("/usr/share/wordpress")
@@ -64,13 +64,12 @@ def mariadb(folder: Path) -> Iterator[Path]:
 
 
 def _until_listening(path: Path, server: subprocess.Popen[bytes]) -> None:
-    for _ in range(600):
+    def listens() -> bool:
         assert server.poll() is None, "MariaDB has ended"
         with socket.socket(socket.AF_UNIX) as client:
-            if client.connect_ex(str(path)) == 0:
-                return
-        time.sleep(0.05)
-    raise AssertionError("MariaDB does not listen")
+            return client.connect_ex(str(path)) == 0
+
+    until(listens, "MariaDB", every=0.05)
 
 
 class WordPress:
@@ -153,11 +152,7 @@ class WordPress:
         command = ["php", *self._options, "-S", f"127.0.0.1:{self.port}", "-t", str(self.root)]
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={"PATH": PATH})
         try:
-            for _ in range(200):
-                with socket.socket() as client:
-                    if client.connect_ex(("127.0.0.1", self.port)) == 0:
-                        break
-                time.sleep(0.02)
+            until(lambda: listens(self.port), "PHP's server")
             yield self.url
         finally:
             server.terminate()

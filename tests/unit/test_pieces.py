@@ -7,6 +7,7 @@ import uvicorn
 
 from profilesvc.server.protocol import Protocol, State
 from profilesvc.server.scope import BEFORE
+from support.waiting import turns
 
 GET = b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"
 START = {"type": "http.response.start", "status": 200}
@@ -46,8 +47,7 @@ class Transport:
 
 async def ended(state: State) -> None:
     """No request is being answered any more."""
-    for _ in range(100):
-        await asyncio.sleep(0)
+    await turns(100)
     assert not state.tasks
 
 

@@ -12,6 +12,7 @@ import uvloop
 from profilesvc.services.notify import resolving
 from profilesvc.services.notify.resolving import Lookups, Resolved, SystemNames
 from support.name_servers import names_by, serving_names
+from support.waiting import turns
 
 
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
@@ -131,18 +132,13 @@ class Held:
         return Resolved(["8.8.8.8"], 0)
 
 
-async def _settled() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0)
-
-
 async def test_an_owner_has_one_lookup_at_a_time_and_some_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resolving, "_WAITING", 16)
     held = Held()
     lookups = Lookups(held)
     calls = [asyncio.create_task(lookups(1, f"{number}.example")) for number in range(30)]
     other = asyncio.create_task(lookups(2, "other.example"))
-    await _settled()
+    await turns(20)
     assert sorted(held.running) == ["0.example", "other.example"]
     assert sum(call.done() for call in calls) == 30 - 17, "those beyond 16 that wait fail at once"
     held.released.set()
@@ -157,13 +153,13 @@ async def test_a_caller_that_leaves_frees_its_turn() -> None:
     held = Held()
     lookups = Lookups(held)
     calls = [asyncio.create_task(lookups(1, f"{number}.example")) for number in range(3)]
-    await _settled()
+    await turns(20)
     calls[1].cancel()
     calls[0].cancel()
-    await _settled()
+    await turns(20)
     assert held.running == ["2.example"]
     calls[2].cancel()
-    await _settled()
+    await turns(20)
     assert lookups._turns == {}
 
 
@@ -174,10 +170,10 @@ async def test_owners_get_a_free_slot_in_turn(monkeypatch: pytest.MonkeyPatch) -
     calls = [
         asyncio.create_task(lookups(owner, f"{owner}-{number}.example")) for owner in (1, 2, 3) for number in range(5)
     ]
-    await _settled()
+    await turns(20)
     assert held.running == ["1-0.example", "2-0.example"]
     calls[0].cancel()
-    await _settled()
+    await turns(20)
     assert held.running == ["2-0.example", "3-0.example"], "not the second one of an owner that had its turn"
     for call in calls:
         call.cancel()

@@ -8,6 +8,7 @@ import pytest
 
 from profilesvc.lab import Lab
 from support.recording_proxy import RecordingProxy, Scripted
+from support.waiting import until
 from support.wordpress import Key, Site
 
 pytestmark = pytest.mark.wordpress
@@ -144,8 +145,7 @@ def killed_while_it_sends(site: Site, service: RecordingProxy, code: str, path: 
     """Run code in a PHP process that is killed while the service works on its request, and let the request arrive."""
     service.delay = 1.0
     process = site.start(code)
-    while not service.sent(path):
-        time.sleep(0.01)
+    until(lambda: service.sent(path), "the request", every=0.01)
     process.kill()
     process.communicate()
     service.delay = 0.0
@@ -168,8 +168,7 @@ def test_a_newer_profile_waits_for_an_older_one(entered: Site, service: Recordin
     service.script(SYNC, Scripted(0, ""), Scripted(200, {"status": "ok", "data": {}}))
     service.delay = 2.0
     resumed = entered.start(RESUME)
-    while not service.sent(SYNC):
-        time.sleep(0.01)
+    until(lambda: service.sent(SYNC), "the sync", every=0.01)
     service.delay = 0.0
     assert entered.run(SEND) == "OK"  # it would have got the first response if it had not waited
     entered.wordpress.finish(resumed)

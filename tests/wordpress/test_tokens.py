@@ -6,6 +6,7 @@ import pytest
 
 from profilesvc.lab import Lab
 from support.recording_proxy import RecordingProxy
+from support.waiting import until
 from support.wordpress import Key, Site
 
 pytestmark = pytest.mark.wordpress
@@ -56,8 +57,7 @@ def test_the_lock_is_the_sites_own(connected: Site) -> None:
     held = connected.wordpress.root / "held"
     hold = f"touch('{held}'); while (file_exists('{held}')) {{ usleep(1000); clearstatcache(); }}"
     holder = connected.start(f"Lock::run('token', function () {{ {hold} }});")
-    while not held.exists():
-        time.sleep(0.01)
+    until(held.exists, "the lock", every=0.01)
     moment = "return Lock::run('token', fn () => microtime(true))"
     waiting = connected.start(moment + ";")
     other = connected.run("global $wpdb; $wpdb->prefix = 'other_'; $asked = microtime(true);" + moment + " - $asked;")
