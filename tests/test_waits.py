@@ -43,7 +43,6 @@ ALLOWED = {
         "dashboard/test_sites.py": MEASURED,
         "serving/test_database_lost.py": "the clock of the service, which the test moves",
         "serving/test_workers.py": "a connection that was idle may be closed",
-        "storage/test_shared_allowance.py": MEASURED,
         "storage/test_windows_failover.py": MEASURED,
         "support/failover_callers.py": "`make failover` measures how long the service is away",
         "support/watchdog.py": "it ends a run that hangs",

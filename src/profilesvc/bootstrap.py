@@ -208,7 +208,8 @@ async def open_services(
         ),
         aclosing(open_limiter(settings, runtime.clock, metrics, serving=provider)) as limiter,
     ):
-        identity, clock, entropy = open_identity(settings, runtime), runtime.clock, runtime.entropy
+        identity, clock = open_identity(settings, runtime), runtime.clock
+        entropy = runtime.entropy
         services = Services(settings, clock, entropy, storage, client, signer, plans, limiter, identity, metrics)
         services = replace(services, resolver=runtime.resolver, push_tokens=open_push_tokens(settings, runtime))
         services = _with_hooks(services, runtime.composed())

@@ -163,7 +163,7 @@ class Stubborn:
     async def __call__(self, _services: Any) -> None:
         while True:
             try:
-                await asyncio.sleep(1_000)
+                await asyncio.Event().wait()
             except asyncio.CancelledError:
                 self.cancelled += 1
                 if self.cancelled > self.losses:

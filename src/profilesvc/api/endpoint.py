@@ -187,9 +187,9 @@ async def _serve(endpoint: Endpoint, path_values: dict[str, str]) -> Response:
         document = parsing.json_object(raw)
         arguments["body"] = _body(services, endpoint, endpoint.body, document)
         if "idempotency" in endpoint.parameters:
-            sent = [header_values(incoming, name) for name in (b"x-idempotency-key", b"idempotency-key")]
+            headers = [header_values(incoming, name) for name in (b"x-idempotency-key", b"idempotency-key")]
             values = [document, None if query is None else query.model_dump(exclude_none=True)]
-            arguments["idempotency"] = parsing.idempotency_key(sent, values)
+            arguments["idempotency"] = parsing.idempotency_key(headers, values)
     if "user_agent" in endpoint.parameters:
         arguments["user_agent"] = incoming.headers.get("User-Agent", "")
     operation = endpoint.handler(**{name: value for name, value in arguments.items() if name in endpoint.parameters})
@@ -243,7 +243,8 @@ async def _path(
     if "location" not in endpoint.parameters:
         return path_arguments
     assert caller is not None, "a public endpoint has no location"
-    where, parameter, name = "path", "locationId", path_values.get("locationId", "")
+    where, parameter = "path", "locationId"
+    name = path_values.get("locationId", "")
     if isinstance(query, LocationQuery):
         where, name = "query", query.locationId
     try:

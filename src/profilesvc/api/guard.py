@@ -79,7 +79,8 @@ class Capacity:
     """
 
     def __init__(self, total: Callable[[], int], on_full: Callable[[], None]) -> None:
-        self.active, self.memory, self.on_full = Shares(total), Shares(lambda: MEMORY_BYTES), on_full
+        self.active, self.memory = Shares(total), Shares(lambda: MEMORY_BYTES)
+        self.on_full = on_full
         self.sending = Shares(lambda: MEMORY_BYTES)
         self.waiting = 0
 
@@ -90,7 +91,8 @@ class Slot:
     __slots__ = ("_capacity", "_is_active", "_network", "reads")
 
     def __init__(self, capacity: Capacity, network: str) -> None:
-        self._capacity, self._network, self._is_active = capacity, network, False
+        self._capacity, self._network = capacity, network
+        self._is_active = False
         self.reads = False  # whether the endpoint reads the body
 
     def fits(self, earlier: int) -> bool:
@@ -165,7 +167,8 @@ class RequestGuard:
         config: Mapping[str, Any],
         services: Callable[[], Services | None] = lambda: None,
     ) -> None:
-        self._app, self._entropy, self._config = app, entropy, config
+        self._app, self._entropy = app, entropy
+        self._config = config
         self._services = services
         self._capacity = Capacity(
             lambda: int(config.get("MAX_IN_FLIGHT", sys.maxsize)), lambda: self._count_rejected(None)
@@ -201,7 +204,8 @@ class RequestGuard:
 
     def _with_headers(self, send: Send, scope: Scope, request: RequestInfo, *, is_counted: bool = False) -> Send:
         """Return a `send` that adds the headers of every response, and measures and logs it."""
-        names, slot, path, started_at = headers_of(scope), scope[SLOT], scope["path"], time.perf_counter()
+        names, slot = headers_of(scope), scope[SLOT]
+        path, started_at = scope["path"], time.perf_counter()
         began = 0 if (at_start := self._services()) is None else at_start.clock.now()
         extra = [(b"x-request-id", (request.request_id or "").encode())]
         extra += _HTTPS_HEADERS if self._config.get("HTTPS") else _HEADERS
@@ -293,7 +297,8 @@ def _framing_problem(names: dict[bytes, list[bytes]], version: str) -> tuple[Err
 
 def _cache_headers(path: str, headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Return Vary for a response (RFC 9110 §12.5.5), and Cache-Control if it has none (RFC 9111 §3)."""
-    policy, vary, is_tagged = None, b"Origin", False
+    policy, vary = None, b"Origin"
+    is_tagged = False
     for name, value in headers:
         if name == b"cache-control":
             policy = value
@@ -312,7 +317,8 @@ def _rate_limit(tightest: Counted | None) -> list[tuple[bytes, bytes]]:
     """Return the headers of the limit with the fewest requests left (draft-ietf-httpapi-ratelimit-headers-10)."""
     if tightest is None:
         return []
-    name, window, standing = tightest.name, tightest.window, tightest.standing
+    name, window = tightest.name, tightest.window
+    standing = tightest.standing
     policy = f'"{name}";q={window.limit};w={window.seconds}'
     return [
         (b"ratelimit-policy", policy.encode()),

@@ -64,7 +64,8 @@ async def read(incoming: Request, rule: FormRule, check: Check | None = None) ->
         ServiceError: PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, VALIDATION_ERROR, REQUEST_TIMEOUT,
             SERVICE_UNAVAILABLE; what `check` raises.
     """
-    body, form, files = cast(AwaitedBody, incoming.body), MultiDict[str, str](), MultiDict[str, FileStorage]()
+    body, form = cast(AwaitedBody, incoming.body), MultiDict[str, str]()
+    files = MultiDict[str, FileStorage]()
     media_type, options = parse_options_header(incoming.headers.get("Content-Type"))
     if media_type == _MULTIPART and rule.upload is not None:
         parts = Parts(options.get("boundary", ""), rule, check)
@@ -81,7 +82,8 @@ class Parts:
     """A form with files that is parsed while it arrives. Only the start of a file that is too large is kept."""
 
     def __init__(self, boundary: str, rule: FormRule, check: Check | None) -> None:
-        self._rule, self._check, self._size = rule, check, 0
+        self._rule, self._check = rule, check
+        self._size = 0
         self._form, self._files = MultiDict[str, str](), MultiDict[str, FileStorage]()
         self._part: MultipartSegment | None = None
         self._content = bytearray()

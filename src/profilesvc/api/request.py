@@ -155,7 +155,8 @@ class AwaitedBody:
     """
 
     def __init__(self, announced: int | None, limit: int, scope: Scope, receive: Receive) -> None:
-        self._announced, self._limit, self._scope, self._receive = announced, limit, scope, receive
+        self._announced, self._limit = announced, limit
+        self._scope, self._receive = scope, receive
         self._whole: bytes | None = None
         self.was_late = False
 
@@ -235,7 +236,8 @@ class AwaitedBody:
 
     async def _arriving(self, limit: int, rate: int, most: int) -> AsyncIterator[bytes]:
         """Yield the body in pieces, which must arrive at a `rate` in bytes per second, within `most` seconds."""
-        size, started_at, has_more = 0, asyncio.get_running_loop().time(), True
+        size, started_at = 0, asyncio.get_running_loop().time()
+        has_more = True
         while has_more:
             message = await self._next(started_at + min(GRACE_SECONDS + size / rate, most))
             piece = message.get("body", b"")

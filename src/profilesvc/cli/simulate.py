@@ -82,7 +82,8 @@ class Plugin:
     ) -> None:
         from profilesvc.client import ProfileClient
 
-        self._url, self._credentials, self._site = url, credentials, site
+        self._url, self._credentials = url, credentials
+        self._site = site
         self._say, self._pause = say, pause
         self._anonymous = ProfileClient.anonymous(url)
         self._client: Any = None

@@ -132,21 +132,15 @@ def reply(location: str, review: str, comment: str) -> Operation[ReviewReply]:
     Raises:
         ValidationFailed, PlanRestriction.
     """
-    path, params, body = (
-        f"{_child_path(location, 'reviews', review)}/reply",
-        {"locationId": location},
-        {"comment": comment},
-    )
+    path, params = f"{_child_path(location, 'reviews', review)}/reply", {"locationId": location}
+    body = {"comment": comment}
     return Operation("PUT", path, Success[ReviewReply], params, body, repeatable=True)
 
 
 def delete_reply(location: str, review: str) -> Operation[ReplyDeleted]:
     """Delete a reply. If an attempt whose response was lost has already deleted it, that is a success."""
-    path, params, deleted = (
-        f"{_child_path(location, 'reviews', review)}/reply",
-        {"locationId": location},
-        ReplyDeleted(),
-    )
+    path, params = f"{_child_path(location, 'reviews', review)}/reply", {"locationId": location}
+    deleted = ReplyDeleted()
     return Operation("DELETE", path, Success[ReplyDeleted], params, repeatable=True, result_if_missing=deleted)
 
 

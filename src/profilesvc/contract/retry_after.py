@@ -35,7 +35,8 @@ def retry_after(value: str | None, now: float) -> float | None:
 
 
 def _instant(match: re.Match[str], now: float) -> float | None:
-    year, month, day = int(match["year"]), _MONTHS.index(match["month"]) + 1, int(match["day"])
+    year, month = int(match["year"]), _MONTHS.index(match["month"]) + 1
+    day = int(match["day"])
     if len(match["year"]) == 2:  # more than 50 years in the future means the past (RFC 9110 §5.6.7)
         this_year = datetime.fromtimestamp(now, UTC).year
         year += this_year // 100 * 100

@@ -5,7 +5,8 @@ from datetime import UTC, date, datetime, timedelta
 
 from profilesvc.domain.time import SECOND
 
-HEIGHT, STEP, WIDTH = 64, 20, 16  # of a bar, from one bar to the next, and across
+HEIGHT, STEP = 64, 20
+WIDTH = 16  # of a bar, from one bar to the next, and across
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,8 @@ class Edit:
         """
         values = {name: form.get(name, value) for name, value in self.current.items()} | dict(more or {})
         for name, value in values.items():
-            own, then, now = digest(value), self.opened(form, name), self._now[name]
+            own, then = digest(value), self.opened(form, name)
+            now = self._now[name]
             if own == then != now:
                 continue
             self.inputs[name], self.shown[name] = value, then

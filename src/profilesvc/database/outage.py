@@ -41,7 +41,8 @@ class Outage:
         if self._lost_at is None or now < self._failed_at + SETTLED_SECONDS or (self._for_writing and not wrote):
             return
         log.warning("database back after %.0f s, %s rejected", now - self._lost_at, counted(self._rejected, "request"))
-        self._lost_at, self._rejected, self._logged_at = None, 0, float("-inf")
+        self._lost_at, self._rejected = None, 0
+        self._logged_at = float("-inf")
 
     @property
     def is_for_writing(self) -> bool:

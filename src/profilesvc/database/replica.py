@@ -45,7 +45,8 @@ class Replica:
     def __init__(self, engine: AsyncEngine, pool_size: int, primary: PostgresPool, readers: Readers) -> None:
         arguments = {**engine.dialect.create_connect_args(engine.url)[1], **connect_args()}
         self._engine, self._pool = engine, PostgresPool(arguments, pool_size)
-        self.readers, self.primary_readers, self._primary = PostgresReaders(engine, self._pool), readers, primary
+        self.readers, self.primary_readers = PostgresReaders(engine, self._pool), readers
+        self._primary = primary
         self.state = State(None, "not checked yet")
         self._was_used: bool | None = None
         self._check_at = float("-inf")

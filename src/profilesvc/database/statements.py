@@ -282,7 +282,8 @@ class _PostgresReader:
     dialect = "postgresql"
 
     def __init__(self, pool: PostgresPool, engine: AsyncEngine, seconds: float) -> None:
-        self._pool, self._engine, self._until = pool, engine, time.monotonic() + seconds
+        self._pool, self._engine = pool, engine
+        self._until = time.monotonic() + seconds
         self._connecting: contextlib.AbstractAsyncContextManager[AsyncConnection] | None = None
         self._connection: AsyncConnection | None = None
 

@@ -45,8 +45,10 @@ class Connection(asyncio.Protocol):
         """
         if self._transport is None:
             raise Broken
-        self.status, self.headers, self.content = 0, {}, bytearray()
-        self._size, self._has_head, self._is_whole, self._keeps = 0, False, False, False
+        self.status, self.headers = 0, {}
+        self.content = bytearray()
+        self._size, self._has_head = 0, False
+        self._is_whole, self._keeps = False, False
         self._parser = httptools.HttpResponseParser(self)
         self._transport.write(request)
         while not self._has_head:

@@ -52,7 +52,8 @@ class Transport:
         ssl_context: ssl.SSLContext | None = None,
         connect: Connect = connect,
     ) -> None:
-        self._resolve, self._allow_private, self._connect = resolver or Lookups(), allow_private, connect
+        self._resolve, self._allow_private = resolver or Lookups(), allow_private
+        self._connect = connect
         self._ssl_context = ssl_context
         self._idle: dict[Connection, _Key] = {}  # the one that was used last is the last
         self._idle_of: dict[_Key, list[Connection]] = {}

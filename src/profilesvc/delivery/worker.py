@@ -43,7 +43,8 @@ class Worker:
     """
 
     def __init__(self, services: Services, senders: Mapping[str, Sender], calls: int = 500) -> None:
-        self._services, self._senders, self._limit = services, senders, calls
+        self._services, self._senders = services, senders
+        self._limit = calls
         self._calls: dict[asyncio.Task[None], Claimed] = {}  # the first delivery of each
         self._recording = set[asyncio.Task[None] | None]()  # the calls that have ended and are recorded
         self._finished = Batches(services.storage, deliveries.finishing)
@@ -188,7 +189,8 @@ class Worker:
 
 
 def _finish(claimed: Claimed, outcome: Outcome, now: int, chance: float, *, final: bool) -> Finished:
-    tries, attempts, next_at = claimed.tries, claimed.attempts, None
+    tries, attempts = claimed.tries, claimed.attempts
+    next_at = None
     state: deliveries.State = "failed"
     if isinstance(outcome, Postponed):
         state, next_at = "pending", outcome.until

@@ -31,7 +31,8 @@ class ServiceError(Exception):
         super().__init__(message or kind.message)
         self.kind = kind
         self.message = message or kind.message
-        self.retry_after, self.of_bearer, self.replayed = retry_after, of_bearer, replayed
+        self.retry_after, self.of_bearer = retry_after, of_bearer
+        self.replayed = replayed
         self.details = details
 
 

@@ -20,7 +20,8 @@ _LATEST = 12 * 60 * _MINUTE  # special hours end before noon of the next day
 _UNITS = {"hours": 24, "minutes": 59, "seconds": 60, "nanos": 0}
 _TIMES = "must be a time from 00:00 to 24:00"
 # The provider's reasons.
-_VALUE, _SCHEDULE, _OVERLAP = "INVALID_HOURS_VALUE", "INVALID_TIME_SCHEDULE", "OVERLAPPED_SPECIAL_HOURS"
+_VALUE, _SCHEDULE = "INVALID_HOURS_VALUE", "INVALID_TIME_SCHEDULE"
+_OVERLAP = "OVERLAPPED_SPECIAL_HOURS"
 _MISSING_PART, _OPENED = "OPENING_DATE_MISSING_YEAR_OR_MONTH", "INVALID_BUSINESS_OPENING_DATE"
 
 Span = tuple[int, int]

@@ -10,7 +10,8 @@ from profilesvc.domain import profiles
 from profilesvc.domain.errors import Problem, invalid, invalid_many
 from profilesvc.domain.messages import access_of, message_of
 
-_MASK, _ADDRESS, _AREA = "updateMask", "storefrontAddress", "serviceArea"
+_MASK, _ADDRESS = "updateMask", "storefrontAddress"
+_AREA = "serviceArea"
 _LONGEST_NAME = 100
 
 

@@ -33,7 +33,8 @@ class Window:
         match = _WRITTEN.match(text.strip())
         if match is None:
             raise ValueError("must be a rate such as 300/minute, 10/15 minutes or 600/minute burst 200")
-        limit, count, unit, burst = int(match[1]), int(match[2] or 1), match[3], int(match[4] or 0)
+        limit, count = int(match[1]), int(match[2] or 1)
+        unit, burst = match[3], int(match[4] or 0)
         seconds = -(-_UNITS[unit] * count * (limit + burst) // (limit * SECOND))  # counters use whole seconds
         return cls(limit + burst, seconds * SECOND)
 

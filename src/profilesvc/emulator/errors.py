@@ -20,7 +20,8 @@ STATUS_NAMES = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
-MISSING_VALUE, INVALID_VALUE, UNSUPPORTED = 2, 3, 1301  # 3 is a guess: no response with it has been recorded
+MISSING_VALUE, INVALID_VALUE = 2, 3
+UNSUPPORTED = 1301  # 3 is a guess: no response with it has been recorded
 PHOTO_FETCH_FAILED = 1000
 
 

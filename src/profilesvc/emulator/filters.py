@@ -127,7 +127,8 @@ def _digits(text: str) -> str:
 def _near(token: re.Match[str]) -> Test:
     """Return the test whether a location is within a distance in metres."""
     try:
-        lat, lng, far = float(token["lat"]), float(token["lng"]), float(token["far"])
+        lat, lng = float(token["lat"]), float(token["lng"])
+        far = float(token["far"])
     except ValueError:
         raise _invalid() from None
 

@@ -19,7 +19,8 @@ class Clients:
     """The factory of ProfileClients. The lab closes their connections."""
 
     def __init__(self, url: str, transport: Transport, user_token: Callable[[str], str], time: SyncOptions) -> None:
-        self._url, self._transport, self._user_token, self._time = url, transport, user_token, time
+        self._url, self._transport = url, transport
+        self._user_token, self._time = user_token, time
 
     def _options(self, name: str) -> SyncOptions:
         return {**self._time, "transport": self._transport(name)}

@@ -31,7 +31,8 @@ class Breaker:
 
     def __init__(self, clock: Clock, parties: int = 1) -> None:
         self._clock, self._parties = clock, parties
-        self._failures, self._open_until, self._probing = 0, 0, False
+        self._failures, self._open_until = 0, 0
+        self._probing = False
         self._failed: set[Hashable] = set()
 
     @contextmanager

@@ -49,7 +49,8 @@ class Consent:
     def __init__(
         self, settings: ProviderSettings, endpoints: Endpoints, transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
-        self._settings, self._endpoints, self._transport = settings, endpoints, transport
+        self._settings, self._endpoints = settings, endpoints
+        self._transport = transport
 
     @property
     def is_configured(self) -> bool:

@@ -27,7 +27,8 @@ class TokenSource:
         clock: Clock,
         login: Login | None = None,
     ) -> None:
-        self._client, self._url, self._clock, self._login = client, url, clock, login
+        self._client, self._url = client, url
+        self._clock, self._login = clock, login
         self._form = {
             "grant_type": "refresh_token",
             "client_id": settings.client_id,
@@ -35,7 +36,8 @@ class TokenSource:
             "refresh_token": settings.refresh_token.get_secret_value() if login is None else login.refresh_token,
         }
         self._lock = asyncio.Lock()
-        self._token, self._expires, self._has_ended = "", 0, False
+        self._token, self._expires = "", 0
+        self._has_ended = False
 
     async def get(self, rejected: str = "") -> str:
         """Return a token that is valid for another minute and is not the one that the provider just rejected."""

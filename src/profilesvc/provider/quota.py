@@ -52,7 +52,8 @@ class Quota:
     """The quota, as this process uses it."""
 
     def __init__(self, settings: ProviderSettings, counters: Counters, apis: tuple[str, ...]) -> None:
-        self._settings, self._counters, self._windows, self._apis = settings, counters, counters.windows, apis
+        self._settings, self._counters = settings, counters
+        self._windows, self._apis = counters.windows, apis
 
     async def turn(self, api: str, owner: int, seconds: float) -> None:
         """Count a request of an owner. Wait at most so long until there is room.

@@ -33,7 +33,8 @@ Api = Literal["information", "verifications", "accounts", "posts", "notification
 
 # Shares of `timeout_seconds`. A sync reads and writes, and a retried post creation lists and writes, so that both take
 # about one `timeout_seconds` in total. An import lists many pages, and its caller has no deadline.
-READ, LIST, WRITE, IMPORT = 0.4, 0.6, 0.6, 5.0
+READ, LIST = 0.4, 0.6
+WRITE, IMPORT = 0.6, 5.0
 _ATTEMPTS = 3
 _WAIT = 0.5  # of the remaining time of an operation, for its turn within the quota
 _LOCATION = re.compile(r"locations/[^/:]+")
@@ -105,7 +106,8 @@ class Transport:
         observe: Observe = unobserved,
         counters: Counters | None = None,
     ) -> None:
-        self._client, self._clock, self._settings, self._observe = client, clock, settings, observe
+        self._client, self._clock = client, clock
+        self._settings, self._observe = settings, observe
         own: dict[Api, str] = {
             "information": settings.information_url,
             "verifications": settings.verifications_url,

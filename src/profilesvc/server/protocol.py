@@ -116,7 +116,8 @@ class Protocol(HttpToolsProtocol):
         """Start a request. A queued request needs memory long before it runs, so limit how many there are."""
         if len(self.pipeline) >= MAX_PIPELINED:
             raise RuntimeError("too many requests are queued")  # the parser ends, and data_received closes
-        self._in_head, self._head_bytes, self._waits_since = True, 0, self.loop.time()
+        self._in_head, self._head_bytes = True, 0
+        self._waits_since = self.loop.time()
         super().on_message_begin()
         unfinished = sum(not task.done() for task in self.tasks)  # a finished task is removed a moment later
         self.scope[BEFORE] = unfinished  # type: ignore[literal-required]  # our own name

@@ -118,7 +118,8 @@ class Server(uvicorn.Server):
         config.lifespan_class = _Lifespan
         super().__init__(config)
         self.server_state: State = State()
-        self._ready, self._stopping, self._drain, self._drained_at = ready, stopping, drain, math.inf
+        self._ready, self._stopping = ready, stopping
+        self._drain, self._drained_at = drain, math.inf
         self._opened = opened or contextlib.nullcontext()
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:

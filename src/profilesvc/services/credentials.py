@@ -108,7 +108,8 @@ def _new_key(services: Services, caller: Caller, body: KeyCreate, allowed: list[
 
 def problems(services: Services, body: JsonObject) -> list[Problem]:
     """Return every problem with the values of a KeyCreate, also if some of them have a wrong type."""
-    name, expires_at, now = body.get("name"), body.get("expires_at"), services.clock.now()
+    name, expires_at = body.get("name"), body.get("expires_at")
+    now = services.clock.now()
     return problems_of(
         lambda: isinstance(name, str) and clean_name(name),
         lambda: _allowed(services, body),

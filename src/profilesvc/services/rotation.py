@@ -70,7 +70,8 @@ def first_pair(services: Services, key: KeyState, permissions: list[PermissionNa
 
 
 def _pair(services: Services, key: KeyState, permissions: list[PermissionName], generation: _Generation) -> Pair:
-    now, lifetimes, ring = services.clock.now(), services.settings.tokens, services.signer.keyring
+    now, lifetimes = services.clock.now(), services.settings.tokens
+    ring = services.signer.keyring
     issued = now // SECOND
     access_ttl = lifetimes.access_ttl_seconds
     refresh_ttl = min(lifetimes.refresh_ttl_seconds, generation["auth_time"] + FAMILY_LIFETIME // SECOND - issued)

@@ -30,7 +30,8 @@ async def verify_secret(services: Services, client_id: str, client_secret: str) 
         ServiceError: RATE_LIMITED (D-50).
     """
     now = services.clock.now()
-    key, digests, stamp = None, list[str](), None
+    key, digests = None, list[str]()
+    stamp = None
     if CLIENT_ID.match(client_id):
         async with services.storage.read() as session:
             key, digests, stamp = await keys.credentials(session, client_id, now)

@@ -36,7 +36,8 @@ async def allow(session: Executor, domain: str | None, now: int) -> bool:
     """
     lost: list[DBAPIError] = []
     for each in (ANY,) if domain is None else (domain, ANY):
-        until, owner_id, key_id = now, NEVER, NEVER  # the last entry that has ended
+        until, owner_id = now, NEVER
+        key_id = NEVER  # the last entry that has ended
         while entries := await fetch(session, ENTRIES, domain=each, until=until, owner_id=owner_id, key_id=key_id):
             ids = [(entry[1], entry[2]) for entry in entries]
             for some in (ids[:1], ids[1:]):

@@ -203,7 +203,8 @@ def _start(dialect: str) -> Insert:
     return insert.from_select(["owner_id", "key_id", "started_at", "ended_at"], new).on_conflict_do_nothing()
 
 
-_UPSERT, _EXTEND, _START = PreparedWrite(_upsert, _COLUMNS), PreparedWrite(_extend), PreparedWrite(_start)
+_UPSERT, _EXTEND = PreparedWrite(_upsert, _COLUMNS), PreparedWrite(_extend)
+_START = PreparedWrite(_start)
 
 
 def recording(dialect: str, beats: list[Beat]) -> list[Executions]:

@@ -68,7 +68,8 @@ class RemoteKeys:
         *,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._url, self._clock, self._seconds, self._transport = url, clock, seconds, transport
+        self._url, self._clock = url, clock
+        self._seconds, self._transport = seconds, transport
         self._keys: list[_Key] = []
         self._read_at: int | None = None
         self._tried_at: int | None = None
@@ -145,7 +146,8 @@ def _key(entry: JsonObject) -> _Key | None:
     try:
         if entry.get("use", "sig") != "sig" or "verify" not in entry.get("key_ops", ["verify"]):
             return None
-        kty, kid, alg = entry["kty"], entry.get("kid"), entry.get("alg")
+        kty, kid = entry["kty"], entry.get("kid")
+        alg = entry.get("alg")
         # Only the public fields, so that a private key published by mistake is not loaded.
         fields = {"kty": kty, **{name: entry[name] for name in _FIELDS[kty]}}
         public = jwt.PyJWK(fields, "EdDSA" if kty == "OKP" else None).key

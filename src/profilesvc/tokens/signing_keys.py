@@ -39,7 +39,8 @@ class SigningKeys:
     """
 
     def __init__(self, settings: TokenSettings, clock: Clock, storage: Storage, ring: Keyring) -> None:
-        self._settings, self._clock, self._storage, self._ring = settings, clock, storage, ring
+        self._settings, self._clock = settings, clock
+        self._storage, self._ring = storage, ring
 
     def schedule(self, alg: Algorithm) -> Schedule:
         """Return the configured schedule. A key is kept for a day longer than any token lasts."""
@@ -230,7 +231,8 @@ class SigningKeys:
             await self.reload()
 
     async def _keep_schedule(self, alg: Algorithm) -> bool:
-        plan, now, dates = self.schedule(alg), self._clock.now(), self._ring.keys_of(alg).dates
+        plan, now = self.schedule(alg), self._clock.now()
+        dates = self._ring.keys_of(alg).dates
         new_key = None if rules.due(dates, now, plan) is None else await asyncio.to_thread(generate, alg)
         if new_key is None and not rules.expired_kids(dates, now, plan.keep):
             return False

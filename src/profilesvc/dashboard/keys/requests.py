@@ -21,7 +21,8 @@ blueprint = Blueprint("key_requests", __name__)
 CHOICES: Choices = {"show": ("errors",)}
 MOST = 10_000  # requests of a file
 _SIZE, _LAST = 50, 5
-_HEIGHT, _STEP, _GAP = 40, 10, 2  # of the bars, in units of the picture
+_HEIGHT, _STEP = 40, 10
+_GAP = 2  # of the bars, in units of the picture
 _HEADER = (
     *("Time", "Method", "Path", "Status", "Code", "Reason", "Field"),
     *("What happened", "Milliseconds", "Request id", "Network"),

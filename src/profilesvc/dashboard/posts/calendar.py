@@ -111,7 +111,8 @@ async def _page(
     **values: Any,
 ) -> Response:
     """Return a calendar. Only the posts that it shows are read: a month may have thousands."""
-    days, zone, day = Days(), zone_of(month.zone), _day(listing.get("day"))
+    days, zone = Days(), zone_of(month.zone)
+    day = _day(listing.get("day"))
     for place in places:
         days.setdefault(datetime.fromtimestamp(place.at / 1000, zone).date(), []).append(place)
     of_day = None if day is None else page_of(days.get(day, []), listing)

@@ -16,7 +16,8 @@ from profilesvc.dashboard.profile.fields import Inputs, Part, week_inputs, week_
 from profilesvc.dashboard.words import values
 from profilesvc.domain.errors import Problem, invalid_many
 
-CATEGORY, HOURS, SERVICE, AREA = "category-", "moreHours-", "serviceItems-", "serviceArea-"
+CATEGORY, HOURS = "category-", "moreHours-"
+SERVICE, AREA = "serviceItems-", "serviceArea-"
 PREFIXES = (CATEGORY, HOURS, SERVICE, AREA)
 _SEEN = "seen-"
 _NEW = re.compile(r"new[0-9]{1,6}")  # of a page, so that a row of any other name is ignored

@@ -130,7 +130,8 @@ async def _listed(visit: Visit, location: AllowedLocation) -> JsonObject:
     """Return the reviews of a page. With a filter, read pages of the provider until one page is full."""
     stars, unanswered = request.args.get("stars", ""), "unanswered" in request.args
     is_filtered = stars in STARS or unanswered
-    token, wanted, read = request.args.get("page", ""), list[JsonObject](), 0
+    token, wanted = request.args.get("page", ""), list[JsonObject]()
+    read = 0
     for _ in range(_MOST_PAGES if is_filtered else 1):
         values = {"locationId": location.name, "pageSize": str(_SIZE), "pageToken": token}
         query = checked(ReviewListQuery, values, "query")

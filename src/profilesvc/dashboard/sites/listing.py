@@ -154,7 +154,8 @@ def search(sites: list[SiteView], listing: Listing) -> list[SiteView]:
 
 
 def _is_found(site: SiteView, listing: Listing) -> bool:
-    state, needs, sync = listing.get("state"), listing.get("needs"), listing.get("sync")
+    state, needs = listing.get("state"), listing.get("needs")
+    sync = listing.get("sync")
     if state and state_of(site) != state:
         return False
     if sync and site.row.sync_enabled != (sync == "on"):

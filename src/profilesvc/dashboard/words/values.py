@@ -13,7 +13,8 @@ from profilesvc.language.texts import N_, Words, _, gettext
 
 NOTHING = N_("(nothing)")
 NANOS = 1_000_000_000  # of a unit of a price
-_LINES, _WIDTH, _TEXT, _DEPTH = 12, 120, 1000, 3
+_LINES, _WIDTH = 12, 120
+_TEXT, _DEPTH = 1000, 3
 _FIELDS = Words(
     {
         "title": N_("Name"),

@@ -48,7 +48,8 @@ class Safeguard:
     """The check whether a request can be undone. It uses `read` to fetch a path of the API."""
 
     def __init__(self, journal: Journal, write: bool, read: Callable[..., httpx.Response]) -> None:
-        self._journal, self._write, self._read = journal, write, read
+        self._journal, self._write = journal, write
+        self._read = read
         self._baseline = journal.entries()[0]["baseline"]
         self._location: str = self._baseline["location"]
         self._made: set[str] = set()

@@ -22,7 +22,8 @@ class Waiting(httpx.BaseTransport):
     def __init__(
         self, inner: httpx.BaseTransport, patience: float = 0, sleep: Callable[[float], None] = time.sleep
     ) -> None:
-        self._inner, self._patience, self._sleep = inner, patience, sleep
+        self._inner, self._patience = inner, patience
+        self._sleep = sleep
         self.waited = 0.0
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:

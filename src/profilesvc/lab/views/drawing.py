@@ -6,7 +6,8 @@ from html import escape
 
 from profilesvc.lab.views.view import View, columns
 
-WIDTH, LABEL, ROW, TOP = 720, 130, 30, 26
+WIDTH, LABEL = 720, 130
+ROW, TOP = 30, 26
 _LETTER, _WIDE_LETTER = 7.5, 8.5
 BLUE, PALE = "#0969da", "#8886"
 

@@ -18,7 +18,8 @@ _SECRET_TEXT = re.compile(
     re.ASCII,
 )
 MAX_LINES = 500
-GREEN, AMBER, RED, GREY = "#1a7f37", "#9a6700", "#cf222e", "#6e7781"
+GREEN, AMBER = "#1a7f37", "#9a6700"
+RED, GREY = "#cf222e", "#6e7781"
 _BOX = (
     "border:1px solid #8886;border-left:4px solid {};border-radius:6px;padding:.5em .8em;margin:.3em 0;overflow-x:auto"
 )

@@ -22,7 +22,8 @@ class Alarms:
     """
 
     def __init__(self, clock: Clock, marks: dict[str, int]) -> None:
-        self._clock, self._stored, self._marks = clock, marks, dict(marks)
+        self._clock, self._stored = clock, marks
+        self._marks = dict(marks)
         self._is_silent = False
 
     @property

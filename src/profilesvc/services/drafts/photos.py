@@ -113,7 +113,8 @@ async def read(services: Services, name: str) -> Photo:
     match = _NAME.fullmatch(name)
     if match is None:
         raise missing("photo")
-    owner_id, ident, now = int(match[1]), match[2], services.clock.now()
+    owner_id, ident = int(match[1]), match[2]
+    now = services.clock.now()
     async with services.storage.read() as session:
         is_there = await photos.exists(session, owner_id, ident, now)
     photo = await services.part(Copies).get(name, lambda: _load(services, owner_id, ident)) if is_there else None

@@ -28,7 +28,8 @@ async def read(services: Services, caller: Caller, client_id: str, query: KeyReq
     """
     with contextlib.suppress(ServiceError):  # if nothing can be written, what is stored can still be read
         await write(services)
-    now, limit, before = services.clock.now(), query.limit, None
+    now, limit = services.clock.now(), query.limit
+    before = None
     if query.before is not None:
         at, _, row_id = query.before.partition("-")
         before = int(at), row_id

@@ -153,7 +153,8 @@ def _row(key: Key, each: Finished, number: int) -> LoggedRow:
     """Return the row of a request. It has nothing that the caller wrote, except a request id that is too short for a
     secret, and the name of a documented field.
     """
-    request, request_id, details = each.request, each.request.request_id or "", each.request.details or {}
+    request, request_id = each.request, each.request.request_id or ""
+    details = each.request.details or {}
     reason = details.get("reason", details.get("deactivation_reason"))
     return LoggedRow(
         owner_id=key[0],

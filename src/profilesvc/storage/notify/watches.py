@@ -122,7 +122,8 @@ def _days_before_the_end() -> "ColumnElement[int]":
     return case((within[1], 1), (within[7], 7), else_=0)
 
 
-_REPORTED, _MISMATCH, _DAYS = _reported(), _mismatch(), _days_before_the_end()
+_REPORTED, _MISMATCH = _reported(), _mismatch()
+_DAYS = _days_before_the_end()
 _FLIPS = _REPORTED != _STATE
 _DIFFERS = or_(_MISMATCH != _WAS_MISMATCH, and_(_DAYS > 0, or_(_ANNOUNCED == 0, _DAYS < _ANNOUNCED)))
 _IS_STALE = or_(_FLIPS, _DIFFERS)  # the last event is no longer true
