@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from profilesvc.lab.notebooks import connection_options
+from profilesvc.lab.kernels import connection_options
 from support.watchdog import Watchdog
 
 # jsonschema would import it and compile 38 grammars in each process, nearly two seconds, for formats that nobody uses.

@@ -141,8 +141,8 @@ async def test_a_login_that_ends_is_a_503_and_one_line_until_it_is_back(
         assert lines[0].startswith("database lost: ")  # for the reason given, or because a statement was cut
         later.seconds += 61
         await calls()
-        assert len(logged(caplog)) == 2
-        assert re.fullmatch(r"database still lost after \d+ s: .*; 19 requests rejected", logged(caplog)[1])
+        assert len(logged(caplog)) == 2  # by the 19th request, or by work in the background just before it
+        assert re.fullmatch(r"database still lost after \d+ s: .*; 1[89] requests rejected", logged(caplog)[1])
         assert said in logged(caplog)[1]
     finally:
         await asyncio.to_thread(role.run, mended)

@@ -120,18 +120,24 @@ def hammer(service: Server, token: str, began: threading.Event, ended: threading
     """Requests one after the other until the port is closed; what was lost.
 
     A server may close a connection on which no request arrives (RFC 9112, section 9.5), which is the fate of one whose
-    caller gets no CPU for a while.
+    caller gets no CPU for a while, before it connects or after that.
     """
+    sent_at = 0.0
+
+    def note(event: str, _info: object) -> None:
+        nonlocal sent_at
+        if event == "http11.send_request_headers.complete":
+            sent_at = time.monotonic()
+
     with caller(service, token) as alice:
         responded_at = time.monotonic()
         while not ended.is_set():
-            was_idle = time.monotonic() - responded_at > LINGER_SECONDS / 2
             try:
-                answer = alice.get("/api/v1/external-business/locations")
+                answer = alice.get("/api/v1/external-business/locations", extensions={"trace": note})
             except httpx.ConnectError:  # never sent
                 return []
             except httpx.TransportError as error:
-                return [] if was_idle else [repr(error)]
+                return [] if sent_at - responded_at > LINGER_SECONDS / 2 else [repr(error)]
             responded_at = time.monotonic()
             if answer.status_code != 200:
                 return [answer.text]

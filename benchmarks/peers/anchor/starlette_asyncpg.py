@@ -228,7 +228,7 @@ def check_signature(token: str) -> Claims:
         if (header.alg, header.typ) != ("RS256", "at+jwt"):
             raise HTTPException(401)
         state.rsa[header.kid].verify(unb64(signature), f"{head}.{payload}".encode(), PKCS1v15(), SHA256())
-        claims = _claims.decode(unb64(payload))
+        claims: Claims = _claims.decode(unb64(payload))
     except (KeyError, ValueError, InvalidSignature, msgspec.MsgspecError) as error:
         raise HTTPException(401) from error
     if claims.iss != ISSUER or claims.aud != ISSUER:
@@ -339,7 +339,8 @@ def tokens(client_id: str, row: Any, issued: int) -> dict[str, Any]:
 
     def payload(audience: str, seconds: int) -> bytes:
         about = {"iss": ISSUER, "aud": audience, "iat": issued, "exp": issued + seconds}
-        return _encode({**about, **shared, "jti": secrets.token_urlsafe(16)})
+        encoded: bytes = _encode({**about, **shared, "jti": secrets.token_urlsafe(16)})
+        return encoded
 
     return {
         "token_type": "Bearer",

@@ -26,6 +26,7 @@ from profilesvc.server.scope import App
 KEEP_ALIVE_SECONDS = 75
 SHUTDOWN_SECONDS = 20
 _CHECK_SECONDS = 1
+_ACCEPT_ROUNDS = 10  # of the loop, after which those accepted last are among the connections that uvicorn closes
 _SETTLE_SECONDS = 0.05  # in which callers whose connections were closed after a response open others
 _GARBAGE_THRESHOLD = 10_000  # objects, as many as a few requests create; the default collects several times per request
 _log = logging.getLogger(__name__)
@@ -179,7 +180,8 @@ class Server(uvicorn.Server):
         for server in self.servers:
             server.close()
         self.server_state.is_stopping = True
-        await asyncio.sleep(0.01)  # so that the connections accepted last are among those that uvicorn closes
+        for _ in range(_ACCEPT_ROUNDS):
+            await asyncio.sleep(0)
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
