@@ -162,7 +162,7 @@ wordpress: $(DEV) ## test the plugin of examples/ in WordPress
 
 PLUGIN := build/plugin
 plugin: $(DEV) ## build the plugin of examples/ as a zip file that wp-admin installs: build/plugin/profilesvc.zip
-	PYTHONPATH=tests $(BIN)/python -m support.plugin_zip $(PLUGIN)
+	PYTHONPATH=tests $(BIN)/python -m support.clients.plugin_zip $(PLUGIN)
 
 # etcd and HAProxy are installed by apt if possible, Patroni by pip; this does not start their services.
 ROUNDS ?= 1
@@ -237,10 +237,10 @@ openapi: $(DEV) ## record the examples of the API and write openapi.json
 	$(BIN)/profilesvc openapi -o openapi.json
 
 messages: $(DEV) ## add new texts of the pages to the catalogues of translators, and remove those that are gone
-	cd tests && ../$(BIN)/python -m support.messages
+	cd tests && ../$(BIN)/python -m support.pages.messages
 
 reference: $(DEV) ## write what comes from the code: tables and examples of docs/, texts of the plugin
-	cd tests && for each in page_tables page_regions translations kubernetes; do ../$(BIN)/python -m support.$$each || exit 1; done
+	cd tests && for each in tables regions translations kubernetes; do ../$(BIN)/python -m support.pages.$$each || exit 1; done
 
 clean: ## remove .venv, caches and builds; var/ stays
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -38,16 +38,16 @@ from profilesvc.storage.tables import distribution, metadata, partitions
 from profilesvc.tokens.keys import load_or_create
 from support import compiled
 from support.api import ALICE, BUSINESSES, Site, assert_ok, owner_of
-from support.citus import CITUS, SHARDS, Nodes
+from support.database.citus import CITUS, SHARDS, Nodes
 from support.effort import effort
-from support.fleet import WORKERS, Fleet, running
+from support.fleet.processes import WORKERS, Fleet, running
 from support.machine import NO_SERVER, foreign, memory_folder
 from support.parts import changed, no_jobs
 from support.routes import parse_once
 from support.watchdog import Watchdog
 
 if TYPE_CHECKING:
-    from support.redis_server import RedisCluster, RedisServer
+    from support.database.redis_server import RedisCluster, RedisServer
 
 BASE_URL = "http://profiles.test"
 # A test that hangs fails after two minutes, with the stack of each thread. These start real programs, or repeat much.
@@ -285,7 +285,7 @@ class Postgres:
 
 
 class Cluster(Postgres):
-    """A Citus cluster that runs; each process that tests has databases of its own there (`support/citus.py`)."""
+    """A Citus cluster that runs, with databases for each process that tests (`support/database/citus.py`)."""
 
     def __init__(self, url: str) -> None:
         self.nodes = Nodes(url)
@@ -326,7 +326,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator["RedisServer"]:
     """The Valkey that comes by pip."""
-    from support.redis_server import RedisServer
+    from support.database.redis_server import RedisServer
 
     server = RedisServer()
     yield server
@@ -336,7 +336,7 @@ def redis_server() -> Iterator["RedisServer"]:
 @pytest.fixture(scope="session")
 def redis_cluster() -> Iterator["RedisCluster"]:
     """Three servers of it."""
-    from support.redis_server import RedisCluster
+    from support.database.redis_server import RedisCluster
 
     cluster = RedisCluster()
     yield cluster

@@ -8,8 +8,8 @@ from sqlalchemy.schema import CreateTable
 
 import profilesvc
 from profilesvc.storage.tables import metadata
-from support.query_plans import prepared
-from support.session_state import of_source, of_statement
+from support.database.query_plans import prepared
+from support.database.session_state import of_source, of_statement
 
 ROOT = Path(profilesvc.__file__).parent
 # Whether a pooler supports named statements is found out by one, in a connection that ends at once.

@@ -12,7 +12,7 @@ from profilesvc.limits.settings import LimitSettings
 from profilesvc.services.context import Services
 from profilesvc.settings import WebhookSettings
 from support.api import ALICE
-from support.dashboard_browser import Browser
+from support.browser.dashboard import Browser
 
 
 @pytest.fixture

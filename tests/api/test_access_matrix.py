@@ -16,7 +16,7 @@ from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.storage import users
 from support.api import ALICE, BOB, assert_error
-from support.consent import connect_by_token
+from support.provider.consent import connect_by_token
 
 MESSAGES = {
     "path": "There is no such location.",

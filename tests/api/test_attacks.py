@@ -10,7 +10,7 @@ from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import housekeeping
 from profilesvc.services.context import Services
 from support.api import Site, assert_error, assert_ok, fields
-from support.drive import calls, drift, fail, heal
+from support.provider.drive import calls, drift, fail, heal
 
 KEYS = "/api/v1/developer/credentials"
 POSTS = "/api/v1/posts?locationId=111"

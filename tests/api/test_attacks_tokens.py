@@ -21,7 +21,7 @@ from profilesvc.services.context import Services
 from profilesvc.settings import Settings
 from profilesvc.tokens.keys import hmac_key, rsa_key
 from support.api import Site, assert_error, assert_ok
-from support.hostile import Forge, confused
+from support.cases.hostile import Forge, confused
 from support.tokens import PATH, claims, grant
 from support.work import counted
 

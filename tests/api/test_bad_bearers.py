@@ -12,8 +12,8 @@ from profilesvc.fixtures import fixture_path
 from profilesvc.services.context import Services
 from profilesvc.tokens.keys import rsa_key
 from support.api import Site, assert_error, assert_ok
-from support.fleet import in_process
-from support.hostile import Forge, hostile
+from support.cases.hostile import Forge, hostile
+from support.fleet.processes import in_process
 
 ELSEWHERE = {"A075", "A078", "A079", "A080"}  # rows on the key behind a good token
 LOCATIONS = "/api/v1/external-business/locations"

@@ -20,8 +20,8 @@ from profilesvc.services.insight import overview
 from profilesvc.settings import NotificationSettings, ProviderSettings
 from profilesvc.storage import tables
 from support.api import assert_ok
-from support.drive import calls, document, drift, fail, forget_calls, heal, no_faults
-from support.feed import FEED
+from support.provider.drive import calls, document, drift, fail, forget_calls, heal, no_faults
+from support.provider.feed import FEED
 from support.waiting import until_async
 
 PIER, STATION = "locations/111", "locations/112"

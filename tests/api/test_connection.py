@@ -15,7 +15,7 @@ from profilesvc.services.context import Services
 from profilesvc.storage import heartbeats as beats
 from profilesvc.storage.tables import contacts
 from support.api import ALICE, BOB, Site, assert_error, assert_ok, fields
-from support.fleet import in_process
+from support.fleet.processes import in_process
 
 HEARTBEAT = "/api/v1/api-keys/heartbeat"
 

@@ -14,9 +14,20 @@ from profilesvc.services.logins import importing, logins
 from profilesvc.storage import idempotency
 from profilesvc.storage.tables import metadata
 from support.api import ALICE, assert_error, assert_ok
-from support.consent import BAKERY, CAFE, CONNECTIONS, DANA, LINKS, PAGE, add_dana, connected, everything, imported
-from support.dashboard_browser import Browser
-from support.drive import calls, drift, fail, forget_calls, heal, no_faults
+from support.browser.dashboard import Browser
+from support.provider.consent import (
+    BAKERY,
+    CAFE,
+    CONNECTIONS,
+    DANA,
+    LINKS,
+    PAGE,
+    add_dana,
+    connected,
+    everything,
+    imported,
+)
+from support.provider.drive import calls, drift, fail, forget_calls, heal, no_faults
 from support.waiting import until_async
 
 pytestmark = pytest.mark.in_process("the emulator's logins")

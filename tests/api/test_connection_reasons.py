@@ -16,9 +16,9 @@ from profilesvc.storage.events import Subject
 from profilesvc.storage.tables import keys
 from profilesvc.storage.tables.insight import request_log
 from support.api import Site, assert_ok
-from support.dashboard_browser import Browser
-from support.deployment import KEYS, TOKEN
-from support.statement_counts import sent_by
+from support.browser.dashboard import Browser
+from support.database.statement_counts import sent_by
+from support.fleet.deployment import KEYS, TOKEN
 
 pytestmark = pytest.mark.in_process("writes the log of requests at once")
 HEARTBEAT = "/api/v1/api-keys/heartbeat"

@@ -24,8 +24,8 @@ from profilesvc.services.context import Services
 from profilesvc.settings import IdentitySettings, Settings
 from profilesvc.tokens.keys import rsa_key
 from support.api import assert_ok
-from support.dev_issuer import CALLBACK, ISSUER, REQUEST, VERIFIER, Form, assert_oauth_error, picked, redeemed
-from support.identity import PATH, assert_refused, body
+from support.identity.dev_issuer import CALLBACK, ISSUER, REQUEST, VERIFIER, Form, assert_oauth_error, picked, redeemed
+from support.identity.issuer import PATH, assert_refused, body
 
 
 class TestSigningIn:

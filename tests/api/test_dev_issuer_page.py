@@ -9,7 +9,7 @@ import pytest
 from conftest import BASE_URL, ON_ONE_DATABASE, make_settings
 from profilesvc.bootstrap import Runtime, create_app
 from profilesvc.domain.time import FrozenClock
-from support.dev_issuer import ISSUER, REQUEST, Form, returned
+from support.identity.dev_issuer import ISSUER, REQUEST, Form, returned
 
 
 class TestPage:

@@ -11,8 +11,8 @@ from profilesvc.api.failures import STANDARD_PATHS
 from profilesvc.bootstrap import create_app
 from profilesvc.settings import Settings
 from support.api import assert_error, assert_ok
-from support.fleet import in_process
-from support.oauth import assert_oauth_error
+from support.fleet.processes import in_process
+from support.identity.oauth import assert_oauth_error
 
 LOCATIONS = "/api/v1/external-business/locations"
 

@@ -16,9 +16,9 @@ from profilesvc.services import credentials, events, holds, keys
 from profilesvc.services.context import Services
 from profilesvc.storage import tables
 from support.api import ALICE, BOB, Site, assert_error, assert_ok, fields
-from support.drive import drift, fail, heal
 from support.posts import PATH as POSTS
 from support.posts import PIER
+from support.provider.drive import drift, fail, heal
 from support.waiting import until_async
 
 EVENTS, LIST = "/api/v1/events", "/api/v1/external-business/locations"

@@ -26,12 +26,12 @@ from profilesvc.services.jobs import run_once
 from profilesvc.settings import Settings
 from profilesvc.storage import tables
 from support.api import assert_error, assert_ok
-from support.consent import BAKERY, CONNECTIONS, add_dana, connected
-from support.dashboard_browser import Browser
-from support.drive import calls, drift, fail, forget_calls, heal
+from support.browser.dashboard import Browser
 from support.effort import effort
-from support.feed import FEED, PATH, connect, message, push
 from support.jobs import job_named
+from support.provider.consent import BAKERY, CONNECTIONS, add_dana, connected
+from support.provider.drive import calls, drift, fail, forget_calls, heal
+from support.provider.feed import FEED, PATH, connect, message, push
 
 ALICE, PIER = "accounts/1", "locations/111"
 REVIEWS = "/api/v1/reviews"

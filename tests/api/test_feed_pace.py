@@ -11,7 +11,7 @@ from profilesvc.services.context import Services
 from profilesvc.services.feed import feed
 from profilesvc.services.reviews import reviews
 from profilesvc.settings import Settings
-from support.feed import FEED, message
+from support.provider.feed import FEED, message
 
 pytestmark = [pytest.mark.in_process("runs the rounds itself"), ON_ONE_DATABASE]
 

@@ -23,9 +23,9 @@ from profilesvc.settings import Settings
 from profilesvc.storage import tables
 from profilesvc.tokens.jose import b64
 from support.api import assert_error
-from support.drive import calls, forget_calls
-from support.feed import FEED, PATH, Signer, claims, connect, message
-from support.partitions import recorded
+from support.database.partitions import recorded
+from support.provider.drive import calls, forget_calls
+from support.provider.feed import FEED, PATH, Signer, claims, connect, message
 
 AUDIENCE = f"http://profiles.test{PATH}"
 OTHER = rsa.generate_private_key(65537, 2048)

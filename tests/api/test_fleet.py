@@ -20,7 +20,7 @@ from profilesvc.services.context import Services
 from profilesvc.settings import Settings
 from support.api import Site, assert_error, assert_ok
 from support.effort import FULL, effort
-from support.simulated_sites import GRACE, KEYS, Clone, Owner, Process, SimulatedSite, Simulation, exchange
+from support.fleet.simulated import GRACE, KEYS, Clone, Owner, Process, SimulatedSite, Simulation, exchange
 from support.tokens import LOCATIONS
 
 SITES, HOURS = effort((12, 36), (500, 14 * 24))

@@ -17,8 +17,8 @@ from profilesvc.services.context import Caller, Services
 from profilesvc.services.idempotency import LEASE, Claim
 from profilesvc.storage.tables import idempotency, keys
 from support.api import BOB, Site, assert_error, assert_ok, fields
-from support.drive import calls, fail, heal
-from support.fleet import in_process
+from support.fleet.processes import in_process
+from support.provider.drive import calls, fail, heal
 
 SYNC, HISTORY = "/api/v1/sync/111", "/api/v1/sync/history/111"
 JSON = {"Content-Type": "application/json"}

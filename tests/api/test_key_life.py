@@ -5,6 +5,7 @@ import asyncio
 import httpx
 import pytest
 
+from api.keys import KEYS, listed, path, refusal
 from conftest import ON_POSTGRES, AsService
 from profilesvc.domain.time import FrozenClock, iso
 from profilesvc.operations import operator
@@ -13,7 +14,6 @@ from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage import keys
 from support.api import ALICE, Site, assert_error, assert_ok
-from support.keys import KEYS, listed, path, refusal
 from support.tokens import LOCATIONS, assert_bad_credentials, assert_bad_refresh, grant, refresh
 from support.tokens import PATH as TOKEN
 

@@ -7,6 +7,7 @@ import httpx
 import pytest
 from quart import Quart
 
+from api.request_log import stored
 from conftest import ON_ONE_DATABASE, AsService, AsUser, Dial, client_of
 from profilesvc.contract.names import is_documented
 from profilesvc.contract.requests import MAX_DAYS
@@ -18,8 +19,7 @@ from profilesvc.services.context import Services
 from profilesvc.services.insight.request_log import RequestLog
 from profilesvc.storage.tables import insight as log_tables
 from support.api import ALICE, BOB, Site, assert_error, assert_ok
-from support.partitions import recorded
-from support.request_log import stored
+from support.database.partitions import recorded
 from support.tokens import PATH as TOKEN
 from support.tokens import grant, refresh
 

@@ -13,7 +13,7 @@ from profilesvc.services.context import Services
 from profilesvc.storage.keys import listing_query
 from profilesvc.storage.tables import keys
 from support.api import ALICE, BOB, CAROL, Site, assert_error, assert_ok, fields
-from support.citus import on_one_server
+from support.database.citus import on_one_server
 from support.tokens import grant
 
 PATH = "/api/v1/developer/credentials"

@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
+from api.limits import CREDENTIALS, HEARTBEAT, LOCATION, NEW_KEY, VALIDATE, assert_limited, fields, from_address
 from conftest import ON_ONE_DATABASE, AsService, AsUser, Change
 from profilesvc.domain.plans import Catalogue
 from profilesvc.domain.rates import Window
@@ -14,7 +15,6 @@ from profilesvc.limits.settings import LimitSettings
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
 from support.api import ALICE, BOB, Site, assert_error, assert_ok
-from support.limits import CREDENTIALS, HEARTBEAT, LOCATION, NEW_KEY, VALIDATE, assert_limited, fields, from_address
 from support.tokens import PATH as TOKEN
 from support.tokens import grant
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 import httpx
 import pytest
 
+from api.limits import LOCATION, VALIDATE, assert_limited, fields, from_address
 from conftest import ON_ONE_DATABASE, AsService
 from profilesvc.domain.time import FrozenClock
 from profilesvc.limits.settings import LimitSettings
 from profilesvc.settings import Settings
 from support.api import Site, assert_error, assert_ok
-from support.limits import LOCATION, VALIDATE, assert_limited, fields, from_address
 from support.tokens import PATH as TOKEN
 from support.tokens import grant, refresh
 

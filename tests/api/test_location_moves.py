@@ -11,10 +11,10 @@ from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.services.provider_logins import Logins
 from support.api import BOB, assert_error, assert_ok
-from support.consent import BAKERY, CAFE, CONNECTIONS, DANA, add_dana, connected, imported
-from support.dashboard_browser import Browser
-from support.deployment import KEYS
-from support.drive import drift, fail, heal
+from support.browser.dashboard import Browser
+from support.fleet.deployment import KEYS
+from support.provider.consent import BAKERY, CAFE, CONNECTIONS, DANA, add_dana, connected, imported
+from support.provider.drive import drift, fail, heal
 
 pytestmark = pytest.mark.in_process("the emulator's logins")
 EVE = "100006"  # another manager of the same account at the provider

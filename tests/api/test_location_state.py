@@ -10,7 +10,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.services.context import AllowedLocation, Services
 from profilesvc.services.locations import switch_sync
 from support.api import Site, assert_error, assert_ok, fields
-from support.drive import drift, fail, heal
+from support.provider.drive import drift, fail, heal
 
 LIST = "/api/v1/external-business/locations"
 

@@ -12,7 +12,7 @@ from profilesvc.provider.remote import RemoteProvider
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import locations
 from support.api import BOB, CAROL, Site, assert_error, assert_ok, fields
-from support.drive import calls, drift, fail, forget_calls, heal
+from support.provider.drive import calls, drift, fail, forget_calls, heal
 
 LIST = "/api/v1/external-business/locations"
 

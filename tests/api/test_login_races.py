@@ -22,9 +22,9 @@ from profilesvc.services.provider_logins import Logins, provider_of
 from profilesvc.storage import provider_logins, tables
 from profilesvc.storage.accounts import deletions
 from support.api import ALICE, assert_ok
-from support.consent import CONNECTIONS, DANA, LINKS, add_dana, connected, consent, sent
-from support.dashboard_browser import Browser
-from support.drive import calls, drift, fail, forget_calls, heal
+from support.browser.dashboard import Browser
+from support.provider.consent import CONNECTIONS, DANA, LINKS, add_dana, connected, consent, sent
+from support.provider.drive import calls, drift, fail, forget_calls, heal
 
 pytestmark = pytest.mark.in_process("the emulator's logins")
 ACCOUNTS = ["accounts/4"]

@@ -32,9 +32,9 @@ from profilesvc.storage.tables import keys as keys_table
 from profilesvc.storage.tables import post_usage
 from profilesvc.storage.upkeep import census as stored_counts
 from support.api import BOB, Site, assert_error, assert_ok
-from support.citus import on_one_server
+from support.database.citus import on_one_server
+from support.database.query_plans import statements
 from support.posts import PATH, PIER
-from support.query_plans import statements
 
 Labels = dict[str, str]
 

@@ -13,7 +13,7 @@ from profilesvc.api.failures import STANDARD_PATHS
 from profilesvc.bootstrap import create_app
 from support.api import TOO_MANY_HEADERS, Site, unfinished
 from support.documents import inlined
-from support.oauth import FORM, GRANT, INTROSPECT, JWKS, METADATA, REVOKE, TOKEN, assert_oauth_error, basic
+from support.identity.oauth import FORM, GRANT, INTROSPECT, JWKS, METADATA, REVOKE, TOKEN, assert_oauth_error, basic
 from support.parts import AWAY, NO_ROOM, Broken
 
 Promise = tuple[str, str, str]  # operation, status, word of the error or ""

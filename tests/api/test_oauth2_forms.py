@@ -9,8 +9,8 @@ from quart import Quart
 
 from conftest import ON_ONE_DATABASE
 from support.api import Site
-from support.fleet import in_process
-from support.oauth import (
+from support.fleet.processes import in_process
+from support.identity.oauth import (
     FORM,
     GRANT,
     INTROSPECT,

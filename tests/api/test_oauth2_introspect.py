@@ -12,7 +12,7 @@ from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage import keys, revocations, signing_keys, users
 from support.api import ALICE, BOB, CAROL, Site, assert_ok
-from support.oauth import (
+from support.identity.oauth import (
     INACTIVE,
     INTROSPECT,
     OFFLINE,

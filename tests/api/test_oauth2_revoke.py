@@ -12,7 +12,7 @@ from profilesvc.services import tokens as token_service
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import revocations
 from support.api import ALICE, BOB, Site, assert_error, assert_ok
-from support.oauth import (
+from support.identity.oauth import (
     INACTIVE,
     OFFLINE,
     REVOKE,

@@ -10,7 +10,7 @@ from profilesvc.domain.time import FrozenClock
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from support.api import Site, assert_error, assert_ok
-from support.oauth import FORM, GRANT, OFFLINE, TOKEN, assert_oauth_error, assert_tokens, basic, basic_header
+from support.identity.oauth import FORM, GRANT, OFFLINE, TOKEN, assert_oauth_error, assert_tokens, basic, basic_header
 from support.tokens import LOCATIONS, claims
 
 JSON_ROUTE = "/api/v1/auth/token"

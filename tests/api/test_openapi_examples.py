@@ -11,7 +11,7 @@ from conftest import ON_ONE_DATABASE, AsService, AsUser
 from profilesvc.domain.time import FrozenClock
 from support.api import ALICE
 from support.documents import inlined
-from support.drive import drift
+from support.provider.drive import drift
 
 DOCUMENT = inlined(json.loads((Path(__file__).parents[2] / "openapi.json").read_text("utf-8")))
 Sent = tuple[str, str, str, dict[str, Any]]  # operation, method, path with its query, the body

@@ -7,8 +7,8 @@ import pytest
 
 from profilesvc.contract.json import JsonObject
 from support.api import assert_error, assert_ok
-from support.drive import calls, document, drift
-from support.provider import LOGIN
+from support.provider.drive import calls, document, drift
+from support.provider.rig import LOGIN
 from support.syncs import COMPARISON, PIER, SYNC
 
 NINE, FIVE = {"hours": 9}, {"hours": 17}

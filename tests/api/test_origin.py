@@ -21,11 +21,11 @@ from profilesvc.storage import tables, users
 from profilesvc.storage.domains import ENTRIES
 from profilesvc.storage.tables import key_domains, keys
 from support.api import Site, assert_error, assert_ok
-from support.citus import on_one_server
+from support.cases.origins import DOMAINS, GOOD, HOSTILE, MALFORMED
+from support.database.citus import on_one_server
+from support.database.statement_counts import sent_by
 from support.effort import effort
-from support.origins import DOMAINS, GOOD, HOSTILE, MALFORMED
 from support.parts import Broken
-from support.statement_counts import sent_by
 
 LOCATIONS = "/api/v1/external-business/locations"
 HEARTBEAT = "/api/v1/api-keys/heartbeat"

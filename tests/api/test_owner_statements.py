@@ -6,6 +6,7 @@ import httpx
 import pytest
 from quart import Quart
 
+from api.owner_filters import without_owner
 from conftest import AsService
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.time import FrozenClock
@@ -16,12 +17,11 @@ from profilesvc.services import keys
 from profilesvc.services.audit import PendingEvents
 from profilesvc.services.context import Caller, Services
 from support.api import assert_ok
-from support.citus import SHARDS, on_a_cluster, on_one_server, tasks
+from support.database.citus import SHARDS, on_a_cluster, on_one_server, tasks
+from support.database.partitions import Recorded, partitioned, parts, recorded
+from support.database.query_plans import prepared
+from support.database.session_state import of_statement
 from support.every_operation import beside_the_api, every_operation, first_login, of_the_dashboard
-from support.owner_filters import without_owner
-from support.partitions import Recorded, partitioned, parts, recorded
-from support.query_plans import prepared
-from support.session_state import of_statement
 from support.surface import Record, Surface
 
 pytestmark = pytest.mark.in_process("records the statements of the process")

@@ -6,15 +6,15 @@ import httpx
 import pytest
 from sqlalchemy import insert, select
 
+from api.interleave import run_before
 from profilesvc.domain.time import FrozenClock, month_start
 from profilesvc.provider.remote import RemoteProvider
 from profilesvc.services import post_quota
 from profilesvc.services.context import Services
 from profilesvc.storage import post_usage, tables
 from support.api import assert_error, assert_ok
-from support.drive import fail
-from support.interleave import run_before
 from support.posts import PATH
+from support.provider.drive import fail
 
 pytestmark = pytest.mark.in_process("runs other requests between the steps of one")
 LIMIT = 1_000  # posts a month on the plan `pro`

@@ -20,10 +20,10 @@ from profilesvc.services.context import Caller, Services
 from profilesvc.settings import Settings
 from profilesvc.storage import posts as stored_posts
 from support.api import ALICE, BOB, assert_ok
-from support.consent import BAKERY, add_dana, connected, imported
-from support.dashboard_browser import Browser
-from support.drive import drift, no_faults
+from support.browser.dashboard import Browser
 from support.posts import BIKES, PATH, PIER, calls, fail, names
+from support.provider.consent import BAKERY, add_dana, connected, imported
+from support.provider.drive import drift, no_faults
 from support.waiting import until_async
 
 

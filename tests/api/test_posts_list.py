@@ -15,7 +15,7 @@ from profilesvc.fixtures import load_world
 from profilesvc.provider.remote import RemoteProvider
 from profilesvc.services.context import Services
 from support.api import BOB, assert_error, assert_ok, fields
-from support.hostile import b64
+from support.cases.hostile import b64
 from support.posts import BIKES, PATH, PIER, calls, fail, names
 
 

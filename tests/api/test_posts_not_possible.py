@@ -5,9 +5,9 @@ import pytest
 
 from profilesvc.domain.time import FrozenClock
 from support.api import assert_error, assert_ok
-from support.dashboard_browser import Browser
-from support.drive import calls, drift, forget_calls
+from support.browser.dashboard import Browser
 from support.posts import PATH
+from support.provider.drive import calls, drift, forget_calls
 from support.syncs import PIER
 
 pytestmark = pytest.mark.in_process("the emulator's locations")

@@ -21,7 +21,9 @@ from profilesvc.services.provider_logins import Logins
 from profilesvc.storage import provider_logins
 from profilesvc.storage.tables import metadata
 from support.api import ALICE, BOB, assert_error, assert_ok
-from support.consent import (
+from support.browser.dashboard import Browser
+from support.pictures import png
+from support.provider.consent import (
     BAKERY,
     CAFE,
     CONNECTIONS,
@@ -41,9 +43,7 @@ from support.consent import (
     query_of,
     sent,
 )
-from support.dashboard_browser import Browser
-from support.drive import calls, drift, fail, forget_calls, heal
-from support.pictures import png
+from support.provider.drive import calls, drift, fail, forget_calls, heal
 
 pytestmark = pytest.mark.in_process("the emulator's logins")
 LOCATIONS = "/api/v1/external-business/locations"

@@ -12,7 +12,7 @@ from profilesvc.domain.time import FrozenClock
 from profilesvc.provider.breaker import COOL_DOWN_MS
 from profilesvc.settings import ProviderSettings, Settings
 from support.api import ALICE, assert_error, assert_ok
-from support.drive import calls, drift, fail, forget_calls, heal
+from support.provider.drive import calls, drift, fail, forget_calls, heal
 from support.surface import OVERRIDDEN
 from support.waiting import deadline
 

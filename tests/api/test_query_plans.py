@@ -24,11 +24,11 @@ from profilesvc.services.jobs import run_once
 from profilesvc.storage import tables
 from profilesvc.storage.tables import insight as log_tables
 from support.api import assert_ok
-from support.citus import on_one_server
+from support.database.citus import on_one_server
+from support.database.query_plans import postgres_scans, sqlite_scans, statements
 from support.every_operation import beside_the_api, every_operation, of_the_dashboard
-from support.feed import FEED, message
 from support.jobs import job_named
-from support.query_plans import postgres_scans, sqlite_scans, statements
+from support.provider.feed import FEED, message
 from support.surface import Record, Surface
 
 pytestmark = on_one_server

@@ -29,10 +29,10 @@ from profilesvc.settings import ProviderSettings
 from profilesvc.storage import tables
 from profilesvc.storage.notify import channels
 from support.api import CAROL, assert_ok
-from support.drive import calls, drift, fail, forget_calls, heal
 from support.jobs import job_named
 from support.posts import PATH as POSTS
 from support.posts import PIER
+from support.provider.drive import calls, drift, fail, forget_calls, heal
 
 REVIEWS, EVENTS, ALERTS, HOOKS = "/api/v1/reviews", "/api/v1/events", "/api/v1/alerts", "/api/v1/webhooks"
 SUBSCRIBED = ["review.created", "review.updated"]

@@ -12,8 +12,8 @@ from profilesvc.domain.time import FrozenClock
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import events, locations
 from support.api import assert_ok
-from support.database_outage import locked_sqlite
-from support.drive import drift
+from support.database.outage import locked_sqlite
+from support.provider.drive import drift
 from support.syncs import COMPARISON, PIER
 
 pytestmark = pytest.mark.in_process("locks the database of this process")

@@ -13,7 +13,7 @@ from profilesvc.services.context import Services
 from profilesvc.storage.tables import keys
 from profilesvc.tokens.keys import hmac_key
 from support.api import ALICE, Site, assert_error, assert_ok, fields
-from support.hostile import Forge, odd_claims
+from support.cases.hostile import Forge, odd_claims
 from support.tokens import BOTH, LOCATIONS, PATH, assert_bad_refresh, claims, refresh
 
 

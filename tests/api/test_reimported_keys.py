@@ -11,7 +11,7 @@ from profilesvc.operations import operator
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from support.api import assert_error, assert_ok
-from support.consent import BAKERY, CAFE, CONNECTIONS, DANA, SHOP, add_dana, connect_by_token, imported
+from support.provider.consent import BAKERY, CAFE, CONNECTIONS, DANA, SHOP, add_dana, connect_by_token, imported
 
 KEYS = "/api/v1/developer/credentials"
 ZOE = "zoe@example.com"

@@ -8,6 +8,7 @@ import httpx
 import pytest
 from sqlalchemy import select
 
+from api.request_log import stored
 from profilesvc.contract.requests import KeyRequestsQuery
 from profilesvc.domain.request import Finished, RequestInfo
 from profilesvc.domain.time import FrozenClock
@@ -18,7 +19,6 @@ from profilesvc.settings import RequestLogSettings
 from profilesvc.storage import keys
 from profilesvc.storage.tables import insight as log_tables
 from support.api import Site, assert_ok
-from support.request_log import stored
 
 KEYS, HEARTBEAT = "/api/v1/developer/credentials", "/api/v1/api-keys/heartbeat"
 pytestmark = pytest.mark.in_process("reads what the process has not written yet")

@@ -12,10 +12,10 @@ from profilesvc.domain.time import FrozenClock
 from profilesvc.fixtures import load_world
 from profilesvc.services.context import Services
 from support.api import BOB, CAROL, Site, assert_error, assert_ok, fields
-from support.dashboard_browser import Browser
-from support.feed import FEED
+from support.browser.dashboard import Browser
 from support.parts import Odd
 from support.posts import calls, fail
+from support.provider.feed import FEED
 
 PATH = "/api/v1/reviews"
 PIER = {"locationId": "locations/111"}

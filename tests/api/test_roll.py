@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
+from api.keys import KEYS, WEEK, listed, path
 from conftest import AsService, AsUser
 from profilesvc.contract.keys import KeyRoll
 from profilesvc.domain.time import DAY, FrozenClock, iso
@@ -14,7 +15,6 @@ from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage import keys
 from support.api import BOB, Site, assert_error, assert_ok, fields
-from support.keys import KEYS, WEEK, listed, path
 from support.tokens import LOCATIONS, assert_bad_credentials, assert_bad_refresh, grant, refresh
 from support.tokens import PATH as TOKEN
 

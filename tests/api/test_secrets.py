@@ -14,7 +14,7 @@ from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import metadata
 from support.api import ALICE, assert_ok
-from support.oauth import OFFLINE
+from support.identity.oauth import OFFLINE
 
 KEYS = "/api/v1/developer/credentials"
 TOKEN = "/api/v1/auth/token"

@@ -32,9 +32,9 @@ from profilesvc.tokens.keys import RsaKey, generate_rsa, pem_of, rsa_key
 from profilesvc.tokens.signer import Signer
 from profilesvc.tokens.vault import Vault
 from support.api import ALICE, Site, assert_error, assert_ok
+from support.cases.hostile import b64
 from support.effort import effort
-from support.hostile import b64
-from support.oauth import assert_oauth_error
+from support.identity.oauth import assert_oauth_error
 from support.tokens import LOCATIONS, PATH, assert_bad_refresh, claims, grant, refresh
 
 JWKS = "/.well-known/jwks.json"

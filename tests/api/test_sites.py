@@ -9,7 +9,7 @@ from conftest import AsService, Change
 from profilesvc.domain.time import FrozenClock
 from profilesvc.services.context import Services
 from support.api import Site, assert_error, assert_ok
-from support.site_cases import ADDRESSES
+from support.cases.sites import ADDRESSES
 
 KEYS = "/api/v1/developer/credentials"
 VALIDATE = "/api/v1/auth/validate-service-credentials"

@@ -13,7 +13,7 @@ from profilesvc.domain import meaning, profiles
 from profilesvc.domain.time import FrozenClock
 from profilesvc.emulator.rewriting import rewritten
 from support.api import assert_ok
-from support.drive import calls, document, drift, forget_calls
+from support.provider.drive import calls, document, drift, forget_calls
 from support.syncs import COMPARISON, PIER, SYNC
 
 CASES = json.loads((Path(__file__).parents[2] / "data/fixtures/meaning_cases.json").read_text("utf-8"))

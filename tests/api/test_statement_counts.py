@@ -8,8 +8,8 @@ import pytest
 from conftest import AsService
 from profilesvc.services.context import Services
 from support.api import assert_error, assert_ok
-from support.drive import fail
-from support.statement_counts import Sent, sent_by
+from support.database.statement_counts import Sent, sent_by
+from support.provider.drive import fail
 
 POSTS = "/api/v1/posts?locationId=111", {"languageCode": "en", "summary": "Fresh beans", "topicType": "STANDARD"}
 SYNC = "/api/v1/sync/111", {"title": "Harbour Coffee, Pier 9"}

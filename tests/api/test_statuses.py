@@ -14,8 +14,8 @@ from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import post_usage
 from support.api import TOO_MANY_HEADERS, assert_error, unfinished
-from support.drive import fail, heal
 from support.parts import AWAY, NO_ROOM, Broken
+from support.provider.drive import fail, heal
 from support.surface import NEVER, NEW_KEY, PUBLIC, REQUESTS, Record, Surface
 
 

@@ -12,7 +12,7 @@ from profilesvc.domain.time import FrozenClock
 from profilesvc.services import sync
 from profilesvc.services.context import AllowedLocation, Caller, Services
 from support.api import CAROL, Site, assert_error, assert_ok, fields
-from support.drive import calls, document, drift
+from support.provider.drive import calls, document, drift
 from support.syncs import COMPARISON, PIER, SAMPLE, SYNC, history
 
 

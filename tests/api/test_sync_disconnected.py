@@ -7,6 +7,7 @@ import httpx
 import pytest
 from sqlalchemy import select, update
 
+from api.interleave import run_after, run_before
 from profilesvc.domain.time import FrozenClock
 from profilesvc.provider import remote
 from profilesvc.services import access, idempotency, sync
@@ -14,10 +15,9 @@ from profilesvc.services.context import Services
 from profilesvc.storage import tables
 from profilesvc.storage.tables import locations
 from support.api import assert_error, assert_ok
-from support.consent import BAKERY, CONNECTIONS, add_dana, connected, imported
-from support.dashboard_browser import Browser
-from support.drive import calls, forget_calls
-from support.interleave import run_after, run_before
+from support.browser.dashboard import Browser
+from support.provider.consent import BAKERY, CONNECTIONS, add_dana, connected, imported
+from support.provider.drive import calls, forget_calls
 from support.syncs import COMPARISON, SYNC, history
 
 pytestmark = pytest.mark.in_process("runs other requests between the steps of one")

@@ -15,7 +15,7 @@ from profilesvc.services.context import Services
 from profilesvc.settings import ProviderSettings, Settings
 from profilesvc.storage.tables import locations
 from support.api import ALICE, Site, assert_error, assert_ok
-from support.drive import calls, drift, fail, forget_calls, heal, no_faults
+from support.provider.drive import calls, drift, fail, forget_calls, heal, no_faults
 from support.syncs import COMPARISON, PIER, SYNC, history
 from support.waiting import until_async
 

@@ -12,7 +12,7 @@ from profilesvc.storage import sync
 from profilesvc.storage.sync import SyncRow
 from profilesvc.storage.tables import syncs
 from support.api import CAROL, assert_error, assert_ok
-from support.drive import drift, fail
+from support.provider.drive import drift, fail
 from support.syncs import COMPARISON, HISTORY, PIER, SAMPLE, SYNC, history
 
 

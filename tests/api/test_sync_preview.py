@@ -9,8 +9,8 @@ from conftest import ON_ONE_DATABASE, AsService, AsUser
 from profilesvc.provider.breaker import FAILURES
 from profilesvc.services.context import Services
 from support.api import CAROL, Site, assert_error, assert_ok, fields
-from support.drive import calls, drift, fail, forget_calls, heal
-from support.profile_cases import INVALID, VALID, Case
+from support.cases.profiles import INVALID, VALID, Case
+from support.provider.drive import calls, drift, fail, forget_calls, heal
 from support.syncs import store_source
 
 PATH = "/api/v1/sync/111"

@@ -17,7 +17,7 @@ from profilesvc.services.audit import PendingEvents
 from profilesvc.services.context import Services
 from profilesvc.services.insight.request_log import RequestLog
 from support.api import BOB, Site, assert_error, assert_ok
-from support.drive import calls, forget_calls
+from support.provider.drive import calls, forget_calls
 
 API = "/api/v1"
 LOCATIONS = f"{API}/external-business/locations"

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from support.api import Site, assert_error, assert_ok, fields
-from support.drive import calls, document, forget_calls
+from support.provider.drive import calls, document, forget_calls
 from support.surface import REQUESTS
 from support.syncs import COMPARISON, PIER, SYNC
 

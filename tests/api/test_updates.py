@@ -9,7 +9,7 @@ import pytest
 from conftest import AsService, AsUser
 from profilesvc.domain.time import FrozenClock
 from support.api import CAROL, Site, assert_error, assert_ok
-from support.drive import calls, document, drift, fail, forget_calls, heal
+from support.provider.drive import calls, document, drift, fail, forget_calls, heal
 
 PIER = "locations/111"
 HERE = "/api/v1/external-business/locations/111/google-updated"

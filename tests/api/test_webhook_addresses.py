@@ -8,13 +8,13 @@ import httpx
 import orjson
 import pytest
 
+from api.webhook_rounds import channel, deliver, deliveries_of, happen, only
 from profilesvc.delivery.transport import Transport
 from profilesvc.domain.time import FrozenClock
 from profilesvc.services.context import Services
 from support.api import assert_error, assert_ok, fields
+from support.cases.webhook_urls import PRIVATE_ADDRESSES, REFUSED
 from support.receivers import receiving, responding
-from support.webhook_rounds import channel, deliver, deliveries_of, happen, only
-from support.webhook_urls import PRIVATE_ADDRESSES, REFUSED
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"])
 IN_PROCESS = pytest.mark.in_process("runs the rounds of the worker itself")

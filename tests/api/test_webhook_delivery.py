@@ -11,6 +11,7 @@ import pytest
 import time_machine
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from api.webhook_rounds import channel, deliver, deliveries_of, happen, only, only_channel
 from profilesvc.delivery import transport
 from profilesvc.delivery.transport import Transport
 from profilesvc.domain import webhooks
@@ -19,7 +20,6 @@ from profilesvc.services.context import Services
 from profilesvc.storage.notify import channels
 from support.receivers import Respond, close, drip, dripping, garbage, hang, receiving, responding
 from support.tls import certificate
-from support.webhook_rounds import channel, deliver, deliveries_of, happen, only, only_channel
 
 pytestmark = [
     pytest.mark.in_process("runs the rounds of the worker itself"),

@@ -8,6 +8,7 @@ import httpx
 import orjson
 import pytest
 
+from api.webhook_rounds import channel, deliver
 from conftest import Change
 from profilesvc.contract.events import QuotaWarning
 from profilesvc.contract.webhooks import DeliveryEntry
@@ -25,7 +26,6 @@ from profilesvc.storage.notify import channels
 from support.api import assert_error, assert_ok
 from support.name_servers import NameServer, names_by, serving_names
 from support.receivers import receiving, responding
-from support.webhook_rounds import channel, deliver
 
 pytestmark = [
     pytest.mark.in_process("the resolver of the test"),

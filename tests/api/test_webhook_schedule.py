@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from api.webhook_rounds import channel, deliver, deliveries_of, happen, only, only_channel
 from profilesvc.delivery import transport
 from profilesvc.delivery.transport import Transport
 from profilesvc.domain.time import DAY, HOUR, MINUTE, SECOND, FrozenClock
 from profilesvc.services.context import Services
 from support.receivers import Respond, close, drip, garbage, hang, receiving, responding
 from support.tls import certificate
-from support.webhook_rounds import channel, deliver, deliveries_of, happen, only, only_channel
 
 pytestmark = [
     pytest.mark.in_process("runs the rounds of the worker itself"),

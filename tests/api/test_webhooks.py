@@ -17,7 +17,7 @@ from profilesvc.services.context import Services
 from profilesvc.storage.notify import channels
 from profilesvc.storage.notify import deliveries as stored_deliveries
 from support.api import BOB, Site, assert_error, assert_ok
-from support.webhook_urls import PRIVATE, REFUSED
+from support.cases.webhook_urls import PRIVATE, REFUSED
 
 WEBHOOKS = "/api/v1/webhooks"
 URL = "https://hooks.example/profiles"

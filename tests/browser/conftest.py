@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from support.browser import PICTURES, ROOT, Clone, wait_for, write_setting
+from support.browser.jupyter import PICTURES, ROOT, Clone, wait_for, write_setting
 from support.ports import free_port
 
 GIT = ["git", "-c", "user.name=x", "-c", "user.email=x@example.com", "-c", "commit.gpgsign=false"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.chromium_tab import Tab
+from support.browser.tab import Tab
 from support.program import Server, serving
 
 BOB = "bob@example.com"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from support.chromium_tab import DESK, PHONE, PICTURES, Tab
-from support.dashboard_browser import COOKIE
+from support.browser.dashboard import COOKIE
+from support.browser.tab import DESK, PHONE, PICTURES, Tab
 from support.pictures import png
 from support.program import Server, command, serving
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from support.browser import PICTURES
+from support.browser.jupyter import PICTURES
 from support.program import serving
 
 

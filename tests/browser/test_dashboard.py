@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from support.chromium_tab import PICTURES, ROOT, Tab
+from support.browser.tab import PICTURES, ROOT, Tab
 from support.program import Server, controls, demo_token, environment, serving
 from support.waiting import patience
 

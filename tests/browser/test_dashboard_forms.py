@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from support.chromium_tab import PHONE, PICTURES, Tab
+from support.browser.tab import PHONE, PICTURES, Tab
 from support.program import Server, controls, demo_token, serving
 
 SITE = "/dashboard/sites/111"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from support.chromium_tab import PICTURES, Tab
-from support.dashboard_pages import EMPTY, PAGES, PUBLIC
+from support.browser.pages import EMPTY, PAGES, PUBLIC
+from support.browser.tab import PICTURES, Tab
 from support.program import Server, demo_token, serving
 
 WIDTHS = {"phone": 320, "tablet": 768, "desk": 1440}

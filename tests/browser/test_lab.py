@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from support.browser import NOTEBOOKS, cells, run_all
+from support.browser.jupyter import NOTEBOOKS, cells, run_all
 
 KERNEL_IS_READY = """() => {
   const kernel = window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel;

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.browser import NOTEBOOKS, PICTURES, Clone, run_all
+from support.browser.jupyter import NOTEBOOKS, PICTURES, Clone, run_all
 
 PAGE = "03_connection.ipynb"
 THEMES = ("Light", "Dark")

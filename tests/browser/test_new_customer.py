@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from support.chromium_tab import DESK, PHONE, PICTURES, Tab
+from support.browser.tab import DESK, PHONE, PICTURES, Tab
 from support.program import Server, controls, serving
 
 ERIN, EMAIL, CHOSEN = "100008", "erin@example.com", ("Aoba", "Hodogaya", "Isogo")

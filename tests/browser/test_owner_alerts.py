@@ -22,7 +22,7 @@ from profilesvc.operations.notify import sweep
 from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings, TokenSettings, WebhookSettings
-from support.chromium_tab import DESK, PICTURES, Tab
+from support.browser.tab import DESK, PICTURES, Tab
 from support.program import environment
 
 NARROW = {"width": 320, "height": 640}

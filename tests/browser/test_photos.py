@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.chromium_tab import Tab
+from support.browser.tab import Tab
 from support.pictures import png
 from support.program import Server, serving
 

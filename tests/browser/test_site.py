@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from support.browser import PICTURES, ROOT
-from support.chromium_tab import PHONE
+from support.browser.jupyter import PICTURES, ROOT
+from support.browser.tab import PHONE
 
 SITE = ROOT / "build" / "site"
 PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.glob("*/*.html"))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from support.chromium_tab import Tab
+from support.browser.tab import Tab
 from support.program import Server, serving
 
 TYPED = "Fresh \u00e9clairs & <b>bread</b>"

@@ -7,7 +7,7 @@ import pytest
 
 from conftest import Postgres
 from support.command_line import Run, printed, refused
-from support.database_login import PASSWORD, ROLE, Login, login
+from support.database.login import PASSWORD, ROLE, Login, login
 
 pytestmark = pytest.mark.postgres
 COMMANDS = [("serve", "--port", "0"), ("users", "list"), ("db", "upgrade"), ("db", "current")]

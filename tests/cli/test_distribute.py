@@ -14,8 +14,8 @@ from profilesvc.database import engine
 from profilesvc.database.nodes import Node, first_problem
 from profilesvc.domain.time import SystemClock, month_start
 from profilesvc.storage.tables import distribution, metadata, partitions
-from support.citus import CITUS, on_a_cluster
 from support.command_line import Run, refused
+from support.database.citus import CITUS, on_a_cluster
 
 if TYPE_CHECKING:
     from conftest import Cluster, Postgres

@@ -31,14 +31,14 @@ from profilesvc.emulator.app import create_emulator
 from profilesvc.fixtures import load_world
 from profilesvc.server.serving import EmbeddedServer
 from support.command_line import Run, create_key, printed
-from support.identity import FakeIssuer
-from support.pgbouncer import pooling
+from support.database.pgbouncer import pooling
+from support.identity.issuer import FakeIssuer
 from support.ports import free_port
 from support.tls import certificate
 
 if TYPE_CHECKING:
     from conftest import Postgres
-    from support.redis_server import RedisServer
+    from support.database.redis_server import RedisServer
 
 HEALTHY: dict[str, tuple[int, Any]] = {
     "/healthz": (200, {"status": "ok"}),

@@ -9,7 +9,7 @@ from profilesvc.cli.doctor.consent import consent
 from profilesvc.domain.time import FrozenClock
 from profilesvc.settings import ProviderSettings, Settings
 from support.ports import free_port
-from support.provider import START, emulator_at, served
+from support.provider.rig import START, emulator_at, served
 
 
 def configured(origin: str, base_url: str = "https://profiles.example", **provider: object) -> Settings:

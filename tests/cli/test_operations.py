@@ -14,7 +14,7 @@ import pytest
 
 from conftest import Postgres
 from profilesvc.settings import PREFIX, Settings
-from support.page_blocks import proven_by
+from support.pages.blocks import proven_by
 from support.program import command
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ from profilesvc.bootstrap import Runtime, open_services
 from profilesvc.operations import readiness
 from profilesvc.services import pepper
 from support.command_line import Run, create_key, printed, refused
-from support.page_blocks import proven_by
+from support.pages.blocks import proven_by
 
 FIRST, OTHER = "the pepper of the first start", "another pepper, of a wrong file"
 

@@ -10,7 +10,7 @@ from profilesvc.bootstrap import Runtime, open_services
 from profilesvc.database import time_limits
 from profilesvc.settings import SettingsError
 from support.command_line import Run, refused
-from support.pgbouncer import pooling
+from support.database.pgbouncer import pooling
 
 pytestmark = pytest.mark.postgres
 REMEDY = "use PgBouncer 1.21 or later with max_prepared_statements above 0, or set pool_mode = session"

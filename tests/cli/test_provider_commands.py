@@ -12,7 +12,7 @@ from profilesvc.services.logins import consent as provider_consent
 from profilesvc.services.logins.consent import PendingConsent
 from profilesvc.storage import locations
 from support.command_line import Run, printed, refused
-from support.redis_server import RedisServer
+from support.database.redis_server import RedisServer
 
 
 async def add(services: Services) -> None:

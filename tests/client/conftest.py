@@ -8,7 +8,7 @@ from profilesvc.client import AsyncOptions, ProfileClient, Retries, SyncOptions
 from profilesvc.contract.keys import KeyCreated
 from profilesvc.domain.time import FrozenClock
 from profilesvc.settings import Settings
-from support.client import Recorded, Service, new_key
+from support.clients.sdk import Recorded, Service, new_key
 
 
 @pytest.fixture

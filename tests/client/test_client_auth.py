@@ -17,7 +17,7 @@ from profilesvc.client import (
     TransportFailed,
 )
 from profilesvc.contract.keys import KeyCreated
-from support.client import PIER, TOKEN, Recorded, Service
+from support.clients.sdk import PIER, TOKEN, Recorded, Service
 from support.waiting import in_time
 
 

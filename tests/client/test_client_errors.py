@@ -14,7 +14,7 @@ from profilesvc.client.operations import list_keys
 from profilesvc.client.profiles import list_posts
 from profilesvc.client.responses import ERROR_CLASSES, failure_of
 from profilesvc.contract.errors import CATALOGUE
-from support.retry_after_cases import CASES, NOW
+from support.cases.retry_after import CASES, NOW
 
 
 def answer(status: int, error: object, **headers: str) -> httpx.Response:

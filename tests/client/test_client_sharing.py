@@ -9,7 +9,7 @@ import pytest
 
 from profilesvc.client import AsyncOptions, AsyncProfileClient, ProfileClient, SyncOptions
 from profilesvc.contract.keys import KeyCreated
-from support.client import TOKEN, Recorded, Service
+from support.clients.sdk import TOKEN, Recorded, Service
 
 MANY = 50
 

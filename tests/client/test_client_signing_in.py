@@ -11,7 +11,7 @@ from profilesvc.client import (
     TransportFailed,
     ValidationFailed,
 )
-from support.client import Recorded, Service
+from support.clients.sdk import Recorded, Service
 
 
 def id_token(service: Service, nonce: str | None = None) -> str:

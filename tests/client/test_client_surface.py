@@ -13,7 +13,7 @@ from profilesvc.client import errors as e
 from profilesvc.contract.keys import KeyCreated
 from profilesvc.contract.posts import Post
 from support.api import CAROL
-from support.client import AIRPORT, BOOKS, PIER, STATION, Recorded, Service, new_key
+from support.clients.sdk import AIRPORT, BOOKS, PIER, STATION, Recorded, Service, new_key
 from support.surface import REQUESTS
 
 MODULES = (operations, profiles, webhooks)

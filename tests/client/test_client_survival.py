@@ -16,7 +16,7 @@ from profilesvc.client import (
     TransportFailed,
 )
 from profilesvc.contract.keys import KeyCreated
-from support.client import PIER, Recorded, Service
+from support.clients.sdk import PIER, Recorded, Service
 
 WITHOUT_THE_SERVER = """
 import sys

@@ -10,7 +10,7 @@ from standardwebhooks import Webhook
 
 from profilesvc.client import ProfileClient, WebhookRejected, verify_webhook
 from profilesvc.client import errors as e
-from support.client import Recorded, Service, new_key
+from support.clients.sdk import Recorded, Service, new_key
 
 URL = "https://hooks.example/profiles"
 BODY = b'{"id": "evt_1_1", "type": "key.created"}'

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from profilesvc.client import ProfileClient, verdicts
 from profilesvc.contract.sync import SyncComparison
 from profilesvc.domain import profiles
-from support.client import BOOKS, PIER, Service
+from support.clients.sdk import BOOKS, PIER, Service
 
 PHONE = "phoneNumbers.primaryPhone"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from support.generators import DOCUMENT, STORIES, guzzle, java, node, python, run
-from support.page_blocks import proven_by
+from support.clients.generators import DOCUMENT, STORIES, guzzle, java, node, python, run
+from support.pages.blocks import proven_by
 
 pytestmark = pytest.mark.clients
 Story = dict[str, Any]

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from support.site_cases import ADDRESSES
+from support.cases.sites import ADDRESSES
 
 pytestmark = [
     pytest.mark.clients,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support.generators import DOCUMENT, node, run
+from support.clients.generators import DOCUMENT, node, run
 
 pytestmark = pytest.mark.clients
 

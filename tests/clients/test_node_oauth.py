@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from support.generators import PATH, STORIES, node
-from support.oauth_service import Issuer, issuing
+from support.clients.generators import PATH, STORIES, node
+from support.clients.oauth_service import Issuer, issuing
 
 pytestmark = pytest.mark.clients
 

@@ -12,8 +12,8 @@ from standardwebhooks import Webhook
 
 from profilesvc.fixtures import fixture_path
 from support.api import assert_ok
-from support.generators import DOCUMENT, INSTALLED, ROOT, node, run
-from support.page_blocks import proven_by
+from support.clients.generators import DOCUMENT, INSTALLED, ROOT, node, run
+from support.pages.blocks import proven_by
 
 pytestmark = pytest.mark.clients
 CLIENT = ROOT / "clients" / "typescript"

@@ -7,7 +7,7 @@ import pytest
 
 from conftest import Dial
 from support.api import ALICE
-from support.dashboard_browser import Browser, SignIn
+from support.browser.dashboard import Browser, SignIn
 
 
 @pytest.fixture

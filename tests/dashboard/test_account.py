@@ -4,8 +4,8 @@ import httpx
 
 from conftest import AsService
 from support.api import ALICE, BOB, assert_error, assert_ok
-from support.dashboard_browser import Browser, SignIn
-from support.key_pages import shown_problems
+from support.browser.dashboard import Browser, SignIn
+from support.browser.key_pages import shown_problems
 
 PATH = "/dashboard/account"
 

@@ -20,9 +20,9 @@ from profilesvc.services.notify import alerts
 from profilesvc.services.reviews import reply_templates
 from profilesvc.storage import tables
 from support.api import ALICE, Site, assert_ok
-from support.dashboard_browser import Browser
-from support.key_pages import made
-from support.owner_rows import of_owners
+from support.browser.dashboard import Browser
+from support.browser.key_pages import made
+from support.database.owner_rows import of_owners
 from support.pictures import png
 
 PATH = "/dashboard/account/data.zip"

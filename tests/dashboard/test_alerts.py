@@ -17,7 +17,7 @@ from profilesvc.domain.time import HOUR, FrozenClock, ShiftedClock
 from profilesvc.services.context import Services
 from profilesvc.storage import tables
 from support.api import ALICE, BOB, assert_ok
-from support.dashboard_browser import Browser, SignIn
+from support.browser.dashboard import Browser, SignIn
 
 ALERTS, API = "/dashboard/alerts", "/api/v1/alerts"
 TEAM = "team@harbour.example.com"

@@ -11,7 +11,7 @@ from profilesvc.dashboard.exports import cell
 from profilesvc.domain.time import FrozenClock
 from profilesvc.services.context import Services
 from support.api import BOB, Site
-from support.dashboard_browser import Browser, SignIn, as_agency
+from support.browser.dashboard import Browser, SignIn, as_agency
 
 WRONG = {"grant_type": "client_credentials", "client_secret": "A" * 64}
 

@@ -7,7 +7,7 @@ import pytest
 from conftest import Change
 from profilesvc.services.context import Services
 from profilesvc.settings import DashboardSettings, SettingsError, load
-from support.dashboard_browser import Browser
+from support.browser.dashboard import Browser
 from support.program import command
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 4 4"><circle cx="2" cy="2" r="2"/></svg>'

@@ -8,10 +8,22 @@ import pytest
 from conftest import ON_ONE_DATABASE, AsUser
 from profilesvc.settings import ProviderSettings, Settings
 from support.api import BOB, assert_error, assert_ok
-from support.consent import BAKERY, CAFE, CONNECTIONS, DANA, LINKS, PAGE, SCOPES, SHOP, add_dana, connect, connected
-from support.dashboard_browser import Browser, SignIn
-from support.drive import drift, fail, heal
-from support.key_pages import shown_problems
+from support.browser.dashboard import Browser, SignIn
+from support.browser.key_pages import shown_problems
+from support.provider.consent import (
+    BAKERY,
+    CAFE,
+    CONNECTIONS,
+    DANA,
+    LINKS,
+    PAGE,
+    SCOPES,
+    SHOP,
+    add_dana,
+    connect,
+    connected,
+)
+from support.provider.drive import drift, fail, heal
 
 LINK = f"{PAGE}/link"
 pytestmark = pytest.mark.in_process("the emulator's logins")

@@ -17,11 +17,11 @@ import pytest
 from quart import Quart
 
 from conftest import ON_ONE_DATABASE, Change
+from dashboard import large
 from profilesvc.limits.settings import LimitSettings
 from profilesvc.services.context import Services
-from support import large
 from support.api import BOB, Site
-from support.dashboard_browser import Browser, SignIn, as_agency
+from support.browser.dashboard import Browser, SignIn, as_agency
 from support.effort import FULL, effort
 from support.work import counted
 

@@ -14,10 +14,10 @@ from profilesvc.services.accounts import deletion
 from profilesvc.services.context import Services
 from profilesvc.services.logins import logins
 from support.api import ALICE, BOB, Site, assert_ok
-from support.consent import BAKERY, add_dana, connected, everything, imported
-from support.dashboard_browser import COOKIE, Browser, SignIn
-from support.drive import calls, forget_calls
-from support.key_pages import made, shown_problems
+from support.browser.dashboard import COOKIE, Browser, SignIn
+from support.browser.key_pages import made, shown_problems
+from support.provider.consent import BAKERY, add_dana, connected, everything, imported
+from support.provider.drive import calls, forget_calls
 
 PATH = "/dashboard/account/delete"
 

@@ -12,8 +12,8 @@ from profilesvc.services import posts
 from profilesvc.services.context import Services
 from profilesvc.storage.drafts import drafts as stored
 from support.api import BOB, Site, assert_ok
-from support.dashboard_browser import Browser, SignIn
-from support.drive import fail, heal, posts_of
+from support.browser.dashboard import Browser, SignIn
+from support.provider.drive import fail, heal, posts_of
 
 SITE = "/dashboard/sites/111"
 LISTED = "/api/v1/posts?locationId=locations/111"

@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from support.api import ALICE, Site, assert_ok
-from support.dashboard_browser import Browser, SignIn
-from support.drive import calls, document, drift, forget_calls
-from support.key_pages import shown_problems
+from support.browser.dashboard import Browser, SignIn
+from support.browser.key_pages import shown_problems
+from support.provider.drive import calls, document, drift, forget_calls
 
 PIER, SITE = "locations/111", "/dashboard/sites/111"
 MEANWHILE = "was changed after you opened this page, so nothing was saved."

@@ -9,6 +9,7 @@ import pytest
 from quart import Quart
 
 from conftest import ON_ONE_DATABASE
+from dashboard.readers import Reader, reading
 from profilesvc.contract.errors import SERVICE_UNAVAILABLE
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import audit
@@ -17,8 +18,7 @@ from profilesvc.services.accounts import exporting
 from profilesvc.services.accounts.exporting import Exports
 from profilesvc.services.context import Services
 from support.api import ALICE, BOB, CAROL
-from support.dashboard_browser import Browser, SignIn
-from support.readers import Reader, reading
+from support.browser.dashboard import Browser, SignIn
 from support.waiting import until_async
 
 FILES = ("account/data.zip", "audit.csv", "sites.csv", "keys.csv")

@@ -4,7 +4,7 @@ from conftest import AsService
 from profilesvc.dashboard.sites import listing as site_list
 from profilesvc.services.context import Services
 from support.api import assert_ok
-from support.dashboard_browser import Browser
+from support.browser.dashboard import Browser
 
 STEPS = ("Connect your login", "Create a key for a site", "Paste the key into the plugin", "Switch sync on")
 

@@ -5,8 +5,8 @@ import httpx
 from conftest import Change
 from profilesvc.services.context import Services
 from support.api import ALICE, BOB, assert_ok
-from support.dashboard_browser import Browser, SignIn
-from support.key_pages import made, secret_of, shown_problems, token_of
+from support.browser.dashboard import Browser, SignIn
+from support.browser.key_pages import made, secret_of, shown_problems, token_of
 
 
 async def test_name_and_domains_are_changed(alice_there: Browser) -> None:

@@ -16,7 +16,7 @@ from profilesvc.domain.time import FrozenClock
 from profilesvc.services import keys
 from profilesvc.services.context import Services
 from support.api import BOB, Site
-from support.dashboard_browser import Browser, SignIn
+from support.browser.dashboard import Browser, SignIn
 
 HEARTBEAT, LOCATION = "/api/v1/api-keys/heartbeat", "/api/v1/external-business/locations"
 

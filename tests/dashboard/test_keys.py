@@ -15,8 +15,8 @@ from profilesvc.services import keys
 from profilesvc.services.context import Services
 from profilesvc.storage import tables
 from support.api import ALICE, BOB, assert_ok
-from support.dashboard_browser import Browser, SignIn, as_agency
-from support.key_pages import made, secret_of, shown_problems, token_of
+from support.browser.dashboard import Browser, SignIn, as_agency
+from support.browser.key_pages import made, secret_of, shown_problems, token_of
 
 
 async def test_a_key_is_made_and_its_secret_shown_once(alice_there: Browser, http: httpx.AsyncClient) -> None:

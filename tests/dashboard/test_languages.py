@@ -13,8 +13,8 @@ from profilesvc.services.context import Services
 from profilesvc.services.drafts.drafts import UNKNOWN
 from profilesvc.storage.tables import drafts
 from support.api import ALICE, assert_ok
-from support.dashboard_browser import Browser
-from support.dashboard_pages import PAGES, PUBLIC
+from support.browser.dashboard import Browser
+from support.browser.pages import PAGES, PUBLIC
 
 GERMAN = {"Accept-Language": "de-AT,de;q=0.9,en;q=0.1"}
 # Words of the English pages that no German page and none of the demo's names has.

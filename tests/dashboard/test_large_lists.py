@@ -3,10 +3,10 @@
 import pytest
 
 from conftest import ON_ONE_DATABASE
+from dashboard import large
 from profilesvc.services.context import Services
-from support import large
 from support.api import Site
-from support.dashboard_browser import Browser
+from support.browser.dashboard import Browser
 
 SITE = "/dashboard/sites/111"
 pytestmark = [pytest.mark.in_process("fills the database"), ON_ONE_DATABASE]

@@ -15,8 +15,8 @@ from profilesvc.dashboard.words import help_links
 from profilesvc.services import keys
 from profilesvc.services.context import Services
 from support.api import Site
-from support.dashboard_browser import Browser
-from support.dashboard_pages import NO_PAGE_ENDS, NO_PAGES, PAGES, PUBLIC
+from support.browser.dashboard import Browser
+from support.browser.pages import NO_PAGE_ENDS, NO_PAGES, PAGES, PUBLIC
 
 ROOT = Path(profilesvc.__file__).parent
 STYLES = [*(ROOT / "dashboard" / "static").glob("*.css"), *(ROOT / "look").glob("*.css")]

@@ -13,9 +13,9 @@ from profilesvc.operations import publishing
 from profilesvc.services.context import Services
 from profilesvc.storage import idempotency
 from support.api import BOB, Site, assert_ok
-from support.dashboard_browser import Browser, SignIn
-from support.drive import calls, fail, forget_calls, heal, posts_of
+from support.browser.dashboard import Browser, SignIn
 from support.pictures import png
+from support.provider.drive import calls, fail, forget_calls, heal, posts_of
 
 NEW, SITE = "/dashboard/posts/new", "/dashboard/sites/111"
 OFFER = {

@@ -10,7 +10,7 @@ from conftest import ON_ONE_DATABASE
 from profilesvc.services.context import Services
 from profilesvc.storage import tables
 from support.api import assert_ok
-from support.dashboard_browser import Browser
+from support.browser.dashboard import Browser
 
 CREDENTIALS = "/api/v1/developer/credentials"
 pytestmark = ON_ONE_DATABASE

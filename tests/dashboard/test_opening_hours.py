@@ -8,8 +8,8 @@ import pytest
 
 from profilesvc.dashboard.profile.form import ProfileForm
 from support.api import Site, assert_ok
-from support.dashboard_browser import Browser
-from support.drive import calls, forget_calls
+from support.browser.dashboard import Browser
+from support.provider.drive import calls, forget_calls
 
 PROFILE = "/dashboard/sites/111/profile"
 FRIDAY = "regularHours-FRIDAY"

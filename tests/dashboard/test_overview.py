@@ -4,7 +4,7 @@ import re
 
 from profilesvc.domain.time import FrozenClock
 from support.api import Site, assert_ok
-from support.dashboard_browser import Browser
+from support.browser.dashboard import Browser
 
 TILE = re.compile(r'<li><a href="(/dashboard[^"]*)"[^>]*><strong>(\d+)</strong> ([^<]+)</a>')
 

@@ -18,7 +18,7 @@ from profilesvc.services.context import Services
 from profilesvc.services.drafts import photos as service
 from profilesvc.storage.tables import photos
 from support.api import ALICE, CAROL, Site, assert_ok
-from support.dashboard_browser import Browser, SignIn
+from support.browser.dashboard import Browser, SignIn
 from support.pictures import png
 
 SITE = "/dashboard/sites/111"

@@ -7,7 +7,7 @@ from conftest import ON_ONE_DATABASE
 from profilesvc.contract.json import JsonObject
 from profilesvc.provider.remote import RemoteProvider
 from support.api import Site, assert_ok
-from support.dashboard_browser import Browser
+from support.browser.dashboard import Browser
 
 SITE = "/dashboard/sites/111"
 LISTED = "/api/v1/posts?locationId=locations/111"

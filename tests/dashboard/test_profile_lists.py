@@ -8,8 +8,8 @@ import pytest
 from conftest import ON_ONE_DATABASE
 from profilesvc.services.context import Services
 from support.api import Site, assert_ok
-from support.dashboard_browser import Browser
-from support.drive import calls, document, drift, fail, forget_calls, heal
+from support.browser.dashboard import Browser
+from support.provider.drive import calls, document, drift, fail, forget_calls, heal
 from support.syncs import store_source
 
 PIER = "locations/111"

@@ -9,7 +9,7 @@ import pytest
 from conftest import BASE_URL, ON_ONE_DATABASE
 from profilesvc.domain.time import FrozenClock
 from support.api import ALICE, BOB, Site, assert_ok
-from support.dashboard_browser import COOKIE, SUBJECTS, Browser
+from support.browser.dashboard import COOKIE, SUBJECTS, Browser
 from support.pictures import png
 
 SITE = "/dashboard/sites/111"

@@ -5,8 +5,8 @@ import httpx
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.time import FrozenClock, iso
 from support.api import BOB
-from support.dashboard_browser import Browser, SignIn
-from support.drive import drift
+from support.browser.dashboard import Browser, SignIn
+from support.provider.drive import drift
 
 REVIEWS = "/dashboard/sites/111/reviews"
 STARS = ["ONE", "TWO", "THREE", "FOUR", "FIVE"]

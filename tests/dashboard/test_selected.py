@@ -10,7 +10,7 @@ from profilesvc.services import keys
 from profilesvc.services.context import Services
 from profilesvc.services.drafts import several
 from support.api import BOB, Site, assert_ok
-from support.dashboard_browser import Browser, Page, SignIn, as_agency
+from support.browser.dashboard import Browser, Page, SignIn, as_agency
 
 SELECTED = "/dashboard/sites/selected"
 PHONE = {"phoneNumbers": {"primaryPhone": "+81 45-555-0199"}}

@@ -13,7 +13,7 @@ from profilesvc.operations import operator
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
 from support.api import ALICE, BOB, Site
-from support.dashboard_browser import COOKIE, SIGN_IN, Browser, SignIn
+from support.browser.dashboard import COOKIE, SIGN_IN, Browser, SignIn
 
 
 async def test_a_signed_in_user_sees_their_sites(alice_there: Browser) -> None:

@@ -12,7 +12,7 @@ from profilesvc.services import sessions
 from profilesvc.services.context import Caller, Services
 from profilesvc.storage import tables, users
 from support.api import ALICE, BOB, assert_error, assert_ok
-from support.dashboard_browser import Browser, SignIn
+from support.browser.dashboard import Browser, SignIn
 
 PATH = "/dashboard/account"
 FIREFOX = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:128.0) Gecko/20100101 Firefox/128.0"

@@ -10,7 +10,7 @@ import pytest
 from conftest import ON_ONE_DATABASE, AsService
 from profilesvc.domain.time import FrozenClock
 from support.api import BOB, CAROL, Site, assert_ok
-from support.dashboard_browser import Browser, SignIn
+from support.browser.dashboard import Browser, SignIn
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7 * 7 }}"
 SITE = "/dashboard/sites/111"

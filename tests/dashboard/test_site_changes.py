@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from support.api import Site, assert_ok
-from support.dashboard_browser import Browser
-from support.drive import calls, document, drift, forget_calls
+from support.browser.dashboard import Browser
+from support.provider.drive import calls, document, drift, forget_calls
 
 PIER, SITE = "locations/111", "/dashboard/sites/111"
 COMPARISON = "/api/v1/sync/comparison/111"

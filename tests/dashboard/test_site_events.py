@@ -14,7 +14,7 @@ from profilesvc.services import events
 from profilesvc.services.context import Services
 from profilesvc.storage.events import NewEvent
 from support.api import Site, assert_ok
-from support.dashboard_browser import Browser
+from support.browser.dashboard import Browser
 
 SITE = "/dashboard/sites/111"
 HOSTILE = "<script>alert(1)</script>"

@@ -7,8 +7,8 @@ import pytest
 
 from profilesvc.services.context import Services
 from support.api import CAROL, Site, assert_ok
-from support.dashboard_browser import Browser, SignIn
-from support.drive import calls, document, drift, fail, forget_calls, heal
+from support.browser.dashboard import Browser, SignIn
+from support.provider.drive import calls, document, drift, fail, forget_calls, heal
 from support.syncs import store_source
 
 PIER, SITE = "locations/111", "/dashboard/sites/111"

@@ -16,8 +16,8 @@ from profilesvc.storage import heartbeats
 from profilesvc.storage.heartbeats import Beat
 from profilesvc.storage.tables import keys
 from support.api import ALICE, BOB, assert_ok
-from support.dashboard_browser import Browser, SignIn, as_agency
-from support.statement_counts import sent_by
+from support.browser.dashboard import Browser, SignIn, as_agency
+from support.database.statement_counts import sent_by
 
 BEAT = {"plugin_version": "2.4.1", "wp_version": "6.8", "php_version": "8.3"}
 

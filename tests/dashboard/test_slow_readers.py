@@ -6,6 +6,7 @@ import pytest
 from quart import Quart
 
 from conftest import ON_ONE_DATABASE
+from dashboard.readers import Reader, reading
 from profilesvc.api import guard
 from profilesvc.api.quart_fast import PIECE
 from profilesvc.operations import operator
@@ -13,7 +14,6 @@ from profilesvc.services.context import Services
 from profilesvc.services.drafts import photos
 from support.api import ALICE
 from support.pictures import png
-from support.readers import Reader, reading
 
 MB = 1024 * 1024
 pytestmark = [pytest.mark.in_process("its clients stop reading"), ON_ONE_DATABASE]

@@ -17,7 +17,7 @@ from profilesvc.delivery.worker import deliver_due
 from profilesvc.services.context import Services
 from profilesvc.storage import tables
 from support.api import assert_error, assert_ok, fields
-from support.dashboard_browser import Browser
+from support.browser.dashboard import Browser
 
 pytestmark = pytest.mark.in_process("changes rows that no request can change")
 Columns = tuple[Any, dict[str, Any]]

@@ -23,7 +23,7 @@ from profilesvc.services import events
 from profilesvc.services.context import Services
 from profilesvc.settings import WebhookSettings
 from support.api import ALICE, BOB, assert_ok
-from support.dashboard_browser import Browser, SignIn
+from support.browser.dashboard import Browser, SignIn
 from support.receivers import receiving, responding
 
 WEBHOOKS, API = "/dashboard/webhooks", "/api/v1/webhooks"

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import Postgres
 from support.repository import ROOT
-from support.systemd_machine import ANALYZE, SystemdMachine, missing
+from support.systemd.machine import ANALYZE, SystemdMachine, missing
 from support.waiting import until
 
 pytestmark = pytest.mark.thorough

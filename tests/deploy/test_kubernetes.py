@@ -15,7 +15,9 @@ import pytest
 
 from conftest import Postgres
 from profilesvc.settings import PREFIX
-from support.kubernetes import (
+from support.database.redis_server import RedisServer
+from support.pages.blocks import blocks, proven_by
+from support.pages.kubernetes import (
     KUBECTL,
     OVERLAYS,
     PROMETHEUS_RULE,
@@ -27,10 +29,8 @@ from support.kubernetes import (
     rendered,
     settings,
 )
-from support.page_blocks import blocks, proven_by
 from support.ports import free_port
 from support.program import Server, command, serving
-from support.redis_server import RedisServer
 from support.repository import ROOT
 from support.waiting import patience, until
 

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from profilesvc.operations import census
 from profilesvc.services.context import Services
 from support.api import Site, assert_ok
-from support.kubernetes import RULES
+from support.pages.kubernetes import RULES
 from support.repository import ROOT
 
 TESTS = RULES.with_name("rules_test.yml")

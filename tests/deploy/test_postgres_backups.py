@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from conftest import Postgres
-from support.backups import PAGE, Load, Machine, assert_granted, provide_verify, served
-from support.citus import on_one_server
-from support.page_blocks import proven_by
+from support.database.citus import on_one_server
+from support.pages.blocks import proven_by
 from support.program import command
+from support.systemd.backups import PAGE, Load, Machine, assert_granted, provide_verify, served
 from support.waiting import until
 
 pytestmark = [pytest.mark.thorough, on_one_server, pytest.mark.postgres]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from support.backups import PAGE, Load, Machine, assert_granted, served
-from support.page_blocks import proven_by
+from support.pages.blocks import proven_by
+from support.systemd.backups import PAGE, Load, Machine, assert_granted, served
 from support.waiting import until
 
 pytestmark = pytest.mark.thorough

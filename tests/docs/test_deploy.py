@@ -18,11 +18,11 @@ from profilesvc.domain.time import SystemClock
 from profilesvc.emulator.app import create_emulator
 from profilesvc.fixtures import load_world
 from profilesvc.server.serving import EmbeddedServer
-from support.identity import FakeIssuer
+from support.database.redis_server import RedisServer
+from support.identity.issuer import FakeIssuer
 from support.nginx import NGINX, main_file, site_file
-from support.page_blocks import blocks, is_shown, proven_by
+from support.pages.blocks import blocks, is_shown, proven_by
 from support.ports import free_ports
-from support.redis_server import RedisServer
 from support.repository import ROOT
 from support.tls import certificate, tls_in_front
 
@@ -38,7 +38,7 @@ INSTALLED = Path(sys.executable).parent
 REPLACED = {
     **dict.fromkeys(("apt-get", "useradd", "git"), "exit 0"),
     "make": "mkdir -p build/site",
-    "systemctl": f'exec {sys.executable} {ROOT}/tests/support/systemctl.py ROOT "$@"',
+    "systemctl": f'exec {sys.executable} {ROOT}/tests/support/systemd/systemctl.py ROOT "$@"',
     "nginx": f'exec {NGINX} -e ROOT/nginx/error.log -c ROOT/etc/nginx/nginx.conf "$@" 2>&1' if NGINX else "exit 0",
     "python3": f'mkdir -p "$3/bin" && ln -s /bin/true "$3/bin/pip" && ln -s {INSTALLED}/profilesvc "$3/bin"',
     "runuser": 'shift 3; exec "$@"',

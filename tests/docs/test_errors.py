@@ -11,8 +11,8 @@ from profilesvc.contract.errors import CATALOGUE, ErrorKind, Forbidden
 from profilesvc.domain.time import DAY
 from profilesvc.services import idempotency
 from profilesvc.services.sync import LOCK_WAIT_SECONDS
-from support.page_blocks import proven_by
-from support.page_tables import WITHOUT_RECIPE, retry_of
+from support.pages.blocks import proven_by
+from support.pages.tables import WITHOUT_RECIPE, retry_of
 from support.repository import DOCS, ROOT, sections
 
 ERRORS = sections(DOCS / "errors.md")

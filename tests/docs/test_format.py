@@ -4,7 +4,7 @@ import json
 
 import httpx
 
-from support.page_blocks import proven_by
+from support.pages.blocks import proven_by
 
 
 async def test_the_profile_of_the_page_is_accepted(alice: httpx.AsyncClient) -> None:

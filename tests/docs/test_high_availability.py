@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Postgres
-from support.page_blocks import proven_by
+from support.pages.blocks import proven_by
 from support.repository import ROOT
 from support.tls import certificate
 

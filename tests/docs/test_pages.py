@@ -1,4 +1,4 @@
-"""Every block of the pages is executed by a test or is part of a file (support/page_blocks.py)."""
+"""Every block of the pages is executed by a test or is part of a file (support/pages/blocks.py)."""
 
 import contextlib
 import re
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from support.core_page import code
-from support.page_blocks import Block, blocks, excerpt, file_of, is_shown, pages, same_json, same_text
-from support.page_runner import LANGUAGES, Folder, program_of
+from support.pages.blocks import Block, blocks, excerpt, file_of, is_shown, pages, same_json, same_text
+from support.pages.runner import LANGUAGES, Folder, program_of
 from support.repository import DOCS
 
 PROVEN = [name for name in pages() if list(blocks(name))]
@@ -83,7 +83,7 @@ def test_an_output_is_compared() -> None:
 
 def test_a_block_is_found_with_its_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "a\n\n<!-- run -->\n```sh\nls\n```\n\n   ```json\n   {}\n   ```\n"
-    monkeypatch.setattr("support.page_blocks.text_files", lambda: {"x.md": text})
+    monkeypatch.setattr("support.pages.blocks.text_files", lambda: {"x.md": text})
     first, second = blocks("x.md")
     assert (first.line, first.language, first.proof, first.text) == (4, "sh", "run", "ls\n")
     assert (second.proof, second.text) == ("", "{}\n")

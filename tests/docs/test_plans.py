@@ -13,7 +13,7 @@ from profilesvc.services.context import Services
 from profilesvc.storage.tables import LocationRow
 from profilesvc.storage.tables.writing import PostUsageRow
 from support.api import ALICE, assert_error, assert_ok
-from support.page_tables import rows
+from support.pages.tables import rows
 from support.repository import DOCS
 
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from profilesvc.settings import load
-from support.page_blocks import proven_by
+from support.pages.blocks import proven_by
 
 PAGE = "docs/provider.md"
 

@@ -11,7 +11,7 @@ import pytest
 from profilesvc.contract.json import JsonObject
 from profilesvc.lab import Lab, open_lab
 from support.examples import examples
-from support.page_tables import rows
+from support.pages.tables import rows
 from support.repository import DOCS
 from support.surface import NEW_KEY, REQUESTS
 

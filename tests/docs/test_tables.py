@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from profilesvc.settings import PREFIX, load
-from support.page_tables import TABLES, pages, tables_of, with_tables
+from support.pages.tables import TABLES, pages, tables_of, with_tables
 from support.repository import DOCS, ROOT
 
 PAGE = (DOCS / "settings.md").read_text("utf-8")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from support.database_cluster import Cluster, missing, running
-from support.failover_callers import Load
+from failover.callers import Load
+from support.database.cluster import Cluster, missing, running
 
 
 @pytest.fixture(scope="session")

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from support.backups import PAGE, provide_verify
-from support.database_cluster import PATRONI, Cluster, kill_postgres, postgres_programs, until
-from support.failover_callers import Load
-from support.hosts import Host, as_other
-from support.page_blocks import proven_by
+from failover.callers import Load
+from support.database.cluster import PATRONI, Cluster, kill_postgres, postgres_programs, until
+from support.database.hosts import Host, as_other
+from support.pages.blocks import proven_by
 from support.repository import ROOT
+from support.systemd.backups import PAGE, provide_verify
 
 pytestmark = pytest.mark.failover
 SCRIPTS = ROOT / "deploy" / "backup"

@@ -7,9 +7,9 @@ from functools import partial
 
 import pytest
 
-from support.database_cluster import Cluster, kill_postgres
-from support.failover_callers import Load
-from support.hosts import Host
+from failover.callers import Load
+from support.database.cluster import Cluster, kill_postgres
+from support.database.hosts import Host
 
 pytestmark = pytest.mark.failover
 ROUNDS = range(int(os.environ.get("PROFILESVC_FAILOVER_ROUNDS", "1")))

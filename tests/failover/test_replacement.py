@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from support.database_cluster import FILES, Cluster
-from support.failover_callers import Load
-from support.page_blocks import proven_by
+from failover.callers import Load
+from support.database.cluster import FILES, Cluster
+from support.pages.blocks import proven_by
 
 pytestmark = pytest.mark.failover
 PAGE = "docs/high-availability.md"

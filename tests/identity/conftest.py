@@ -11,7 +11,7 @@ from profilesvc.operations import operator
 from profilesvc.services.context import Services
 from profilesvc.settings import IdentitySettings, Settings
 from support.api import ALICE
-from support.identity import CLIENT, ISSUER, FakeIssuer, Logins
+from support.identity.issuer import CLIENT, ISSUER, FakeIssuer, Logins
 
 
 @pytest.fixture

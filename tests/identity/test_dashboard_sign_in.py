@@ -13,7 +13,7 @@ from conftest import ON_ONE_DATABASE, Change
 from profilesvc.dashboard.session.signing_in import Provider
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
-from support.identity import ISSUER, claims, signed
+from support.identity.issuer import ISSUER, claims, signed
 
 pytestmark = [pytest.mark.usefixtures("linked"), pytest.mark.in_process("the provider is in this process")]
 ODD_ID, ODD_SECRET = "https://profiles.test/dashboard", "a+b/c=%41:d é"

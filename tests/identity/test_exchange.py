@@ -13,7 +13,7 @@ from conftest import Dial
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import audit, exchanges
 from support.api import assert_error, assert_ok, fields
-from support.identity import (
+from support.identity.issuer import (
     CLIENT,
     ISSUER,
     NOW,

@@ -6,8 +6,8 @@ import re
 import httpx
 import pytest
 
-from support.identity import PATH, claims, signed
-from support.page_blocks import is_shown, proven_by
+from support.identity.issuer import PATH, claims, signed
+from support.pages.blocks import is_shown, proven_by
 
 
 @pytest.mark.usefixtures("linked")

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from profilesvc.domain.time import FrozenClock
 from support.api import assert_ok
-from support.identity import FakeIssuer, Logins, assert_refused, claims, exchanged, jwk, rsa_key, signed
+from support.identity.issuer import FakeIssuer, Logins, assert_refused, claims, exchanged, jwk, rsa_key, signed
 
 pytestmark = pytest.mark.usefixtures("linked")
 

@@ -13,7 +13,7 @@ from profilesvc.domain.time import FrozenClock
 from profilesvc.services.context import Services
 from profilesvc.tokens import jwks
 from support.api import assert_error, assert_ok
-from support.identity import FakeIssuer, Logins, exchanged, jwk, rsa_key, signed
+from support.identity.issuer import FakeIssuer, Logins, exchanged, jwk, rsa_key, signed
 from support.waiting import deadline
 
 pytestmark = [

@@ -15,7 +15,7 @@ from profilesvc.operations import housekeeping, operator
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import audit, exchanges
 from support.api import ALICE, assert_error, assert_ok
-from support.identity import NOW, FakeIssuer, assert_refused, claims, exchanged, jwk, signed
+from support.identity.issuer import NOW, FakeIssuer, assert_refused, claims, exchanged, jwk, signed
 
 pytestmark = pytest.mark.usefixtures("linked")
 LOCATIONS = "/api/v1/external-business/locations"

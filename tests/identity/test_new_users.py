@@ -11,7 +11,7 @@ from profilesvc.services.context import Services
 from profilesvc.settings import IdentitySettings, Settings
 from profilesvc.storage.users import list_users
 from support.api import ALICE, assert_error, assert_ok
-from support.identity import CLIENT, ISSUER, FakeIssuer, claims, exchanged, signed
+from support.identity.issuer import CLIENT, ISSUER, FakeIssuer, claims, exchanged, signed
 from support.tokens import claims as claims_of
 
 

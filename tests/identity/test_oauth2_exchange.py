@@ -8,8 +8,8 @@ from conftest import Change, Dial
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import sessions
 from support.api import assert_ok
-from support.identity import body, claims, signed
-from support.oauth import INTROSPECT, METADATA, TOKEN, assert_oauth_error, assert_private, basic_header
+from support.identity.issuer import body, claims, signed
+from support.identity.oauth import INTROSPECT, METADATA, TOKEN, assert_oauth_error, assert_private, basic_header
 from support.tokens import LOCATIONS
 
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.containers import Podman
-from support.page_blocks import proven_by
+from image.containers import Podman
+from support.pages.blocks import proven_by
 from support.ports import free_ports
 
 

@@ -20,20 +20,20 @@ import yaml
 from anyio.from_thread import start_blocking_portal
 
 from conftest import Postgres
+from image.containers import Podman, missing
 from profilesvc.domain.entropy import SystemEntropy
 from profilesvc.domain.time import SystemClock
 from profilesvc.emulator.app import create_emulator
 from profilesvc.fixtures import load_world
 from profilesvc.server.serving import EmbeddedServer
 from profilesvc.settings import load
-from support.containers import Podman, missing
-from support.identity import FakeIssuer
-from support.page_blocks import proven_by
+from support.database.redis_server import RedisServer
+from support.identity.issuer import FakeIssuer
+from support.pages.blocks import proven_by
 from support.ports import free_ports
-from support.redis_server import RedisServer
+from support.provider.toxic import ToxicLink
 from support.repository import ROOT
 from support.tls import certificate, tls_in_front
-from support.toxic import ToxicLink
 from support.waiting import until
 
 BIN = Path(sys.executable).parent

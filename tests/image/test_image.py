@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.containers import Container, Podman, missing
-from support.page_blocks import proven_by
+from image.containers import Container, Podman, missing
+from support.pages.blocks import proven_by
 
 pytestmark = [pytest.mark.image, pytest.mark.skipif(bool(missing()), reason=f"{missing()}")]
 

@@ -14,7 +14,7 @@ from nbformat.sign import NotebookNotary
 
 from profilesvc.lab import open_lab
 from profilesvc.lab.jupyter import before_save, options, trust_committed
-from support.notebook_pages import FOLDER, NOTEBOOKS, load
+from support.pages.notebooks import FOLDER, NOTEBOOKS, load
 
 PAGE = "03_connection.ipynb"
 GIT = ["git", "-c", "user.name=x", "-c", "user.email=x@example.com", "-c", "commit.gpgsign=false"]

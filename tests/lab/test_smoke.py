@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from lab.smoke import KEY, NOTEBOOKS, OPEN, POST, SYNC, Deployment, Gate, deployed, ended, page, stop
 from profilesvc.lab.deployed import smoke
 from profilesvc.lab.deployed.pages import Page
-from support.smoke import KEY, NOTEBOOKS, OPEN, POST, SYNC, Deployment, Gate, deployed, ended, page, stop
 
 pytestmark = pytest.mark.thorough
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from lab.smoke import KEY, NOTEBOOKS, OPEN, POST, SYNC, Gate, deployed, ended, page
 from support.program import serving
-from support.smoke import KEY, NOTEBOOKS, OPEN, POST, SYNC, Gate, deployed, ended, page
 
 pytestmark = pytest.mark.long
 CLEAN = "all changes are undone"

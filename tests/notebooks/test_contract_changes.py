@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from support.contract_changes import CHANGES, Change
 from support.other_python import checked, package_copy, page_of
+from support.pages.contract_changes import CHANGES, Change
 from support.repository import ROOT
 
 PACKAGE = ROOT / "src" / "profilesvc"

@@ -3,8 +3,8 @@
 import re
 
 from profilesvc.contract.errors import CATALOGUE
-from support.notebook_pages import FOLDER, NOTEBOOKS, load, operation_of, operations
-from support.page_tables import errors_table
+from support.pages.notebooks import FOLDER, NOTEBOOKS, load, operation_of, operations
+from support.pages.tables import errors_table
 
 # Codes that no page can provoke: what only a defect or a broken network brings about.
 BEYOND_A_PAGE = {"INTERNAL_ERROR", "REQUEST_TIMEOUT"}

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from nbconvert import PythonExporter
 
-from support.notebook_pages import NOTEBOOKS, load
+from support.pages.notebooks import NOTEBOOKS, load
 from support.program import environment
 
 pytestmark = pytest.mark.thorough

@@ -10,7 +10,7 @@ import pytest
 
 from profilesvc.contract.errors import CATALOGUE
 from profilesvc.lab.deployed.pages import NEEDS
-from support.notebook_pages import NOTEBOOKS, load, operation_of
+from support.pages.notebooks import NOTEBOOKS, load, operation_of
 
 TOKEN_LIKE = re.compile(r"eyJ[\w-]+\.[\w-]+|(?<![\w+/])[A-Za-z0-9+/]{64}(?![\w+/=])", re.ASCII)
 HOST_AND_PORT = re.compile(r"127\.0\.0\.1|localhost|\[::1\]|https?://[\w.-]+:\d")

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from support.effort import effort
-from support.notebook_pages import NOTEBOOKS
 from support.other_python import checked, page_of
+from support.pages.notebooks import NOTEBOOKS
 
 ELSEWHERE = {"TZ": "Pacific/Apia", "LC_ALL": "C.UTF-8", "LANG": "tr_TR.UTF-8", "PYTHONHASHSEED": "4242"}
 SAMPLE = page_of("05")

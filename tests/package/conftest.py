@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
-from support.package_tools import build, installed, tool
+from package.tools import build, installed, tool
 from support.repository import ROOT
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from package.conftest import Distributions
-from support.package_tools import build, run, tool
+from package.tools import build, run, tool
 from support.repository import ROOT, git
 
 pytestmark = pytest.mark.package

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from package.tools import FOLDER, run, tool
 from profilesvc import __version__
-from support.package_tools import FOLDER, run, tool
 from support.program import environment
 from support.repository import ROOT
 

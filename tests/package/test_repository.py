@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.package_tools import run, tool
-from support.page_blocks import proven_by
+from package.tools import run, tool
+from support.pages.blocks import proven_by
 from support.repository import ROOT, git, text_files
 
 pytestmark = pytest.mark.package

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from profilesvc.domain.time import FrozenClock
-from support.provider import START, Rig, in_process, over_socket
+from support.provider.rig import START, Rig, in_process, over_socket
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from support.provider import Rig
+from support.provider.rig import Rig
 
 PIER, BOOKS, POSTS = "locations/111", "locations/114", "/v4/accounts/1/locations/111/localPosts"
 

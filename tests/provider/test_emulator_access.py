@@ -14,7 +14,7 @@ from profilesvc.domain.time import FrozenClock
 from profilesvc.emulator.access import ControlAccess
 from profilesvc.emulator.app import create_emulator
 from profilesvc.fixtures import load_world
-from support.provider import START, emulator_at, served
+from support.provider.rig import START, emulator_at, served
 
 TOKEN = "the-token-of-this-start"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from support.provider import Rig, refusal
+from support.provider.rig import Rig, refusal
 
 PIER = "locations/111"
 

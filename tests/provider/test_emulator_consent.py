@@ -12,7 +12,7 @@ from authlib.integrations.base_client import OAuthError
 from authlib.integrations.httpx_client import AsyncOAuth2Client
 
 from profilesvc.domain.time import FrozenClock
-from support.provider import Rig, emulator_at, in_process, served
+from support.provider.rig import Rig, emulator_at, in_process, served
 
 SCOPE = "https://www.googleapis.com/auth/business.manage"
 BACK = "https://profiles.example/dashboard/connections/callback"

@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from profilesvc.domain.time import FrozenClock
-from support.drive import no_faults
-from support.provider import Rig, in_process
+from support.provider.drive import no_faults
+from support.provider.rig import Rig, in_process
 from support.waiting import deadline, until_async
 
 PIER, BOOKS, AIRPORT = "locations/111", "locations/114", "locations/113"

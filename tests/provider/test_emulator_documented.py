@@ -3,8 +3,8 @@
 import pytest
 
 from profilesvc.emulator.errors import snake
-from support.profile_cases import INVALID, VALID, Case
-from support.provider import Rig, refusal
+from support.cases.profiles import INVALID, VALID, Case
+from support.provider.rig import Rig, refusal
 
 PIER = "locations/111"
 

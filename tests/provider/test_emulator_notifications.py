@@ -10,7 +10,7 @@ import pytest
 from quart import Quart, request
 
 from profilesvc.emulator.state import Emulator
-from support.provider import Rig
+from support.provider.rig import Rig
 
 PIER = "locations/111"
 SETTING = "/v1/accounts/1/notificationSetting"

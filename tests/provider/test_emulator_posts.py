@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from support.provider import Rig
+from support.provider.rig import Rig
 
 POSTS = "/v4/accounts/1/locations/111/localPosts"
 DAY = {"year": 2026, "month": 12, "day": 4}

@@ -3,7 +3,7 @@
 import pytest
 
 from profilesvc.fixtures import load_world
-from support.provider import Rig, refusal
+from support.provider.rig import Rig, refusal
 
 PIER, RENTALS = "locations/111", "locations/219"
 HYBRID, CUSTOMERS_ONLY = "CUSTOMER_AND_BUSINESS_LOCATION", "CUSTOMER_LOCATION_ONLY"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from support.provider import Rig
+from support.provider.rig import Rig
 
 PIER, AIRPORT = "locations/111", "locations/113"
 REVIEWS = f"/v4/accounts/1/{PIER}/reviews"

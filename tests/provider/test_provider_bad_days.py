@@ -12,7 +12,7 @@ from profilesvc.domain.time import Clock, FrozenClock, SystemClock
 from profilesvc.provider.breaker import FAILURES
 from profilesvc.provider.port import ProviderError
 from profilesvc.provider.remote import RemoteProvider
-from support.provider import _adapter
+from support.provider.rig import _adapter
 from support.work import counted
 
 PIER, ALICE = "locations/111", "accounts/1"

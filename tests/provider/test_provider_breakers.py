@@ -12,7 +12,7 @@ import pytest
 from profilesvc.domain.time import FrozenClock
 from profilesvc.provider.breaker import COOL_DOWN_MS, FAILURES, PARTIES
 from profilesvc.provider.port import ProviderError
-from support.provider import _adapter, refused_by
+from support.provider.rig import _adapter, refused_by
 
 DEAD, ALIVE = "locations/111", "locations/112"
 DOWN, UP = httpx.ConnectError("down"), httpx.Response(200, json={"name": "x"})

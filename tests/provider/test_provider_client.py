@@ -16,8 +16,16 @@ from googleapiclient.discovery import build, build_from_document
 from googleapiclient.errors import HttpError
 
 from profilesvc.domain.time import FrozenClock
-from support.oracle import ACCOUNTS, INFORMATION, NOTIFICATIONS, VERIFICATIONS, method_of, v4_document, violations
-from support.provider import LOGIN, START, emulator_at, served
+from support.provider.oracle import (
+    ACCOUNTS,
+    INFORMATION,
+    NOTIFICATIONS,
+    VERIFICATIONS,
+    method_of,
+    v4_document,
+    violations,
+)
+from support.provider.rig import LOGIN, START, emulator_at, served
 
 PIER, AIRPORT, PIER_V4 = "locations/111", "locations/113", "accounts/1/locations/111"
 MASK = "name,title,metadata"

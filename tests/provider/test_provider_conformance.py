@@ -6,7 +6,7 @@ import pytest
 
 from profilesvc.contract.provider.location import Location
 from profilesvc.provider.port import ProviderError
-from support.provider import Rig
+from support.provider.rig import Rig
 
 ALICE, PIER, BOOKS, AIRPORT = "accounts/1", "locations/111", "locations/114", "locations/113"
 EVENT_BODY = {

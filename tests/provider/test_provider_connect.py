@@ -8,7 +8,7 @@ from profilesvc.emulator.embedded import open_emulator
 from profilesvc.fixtures import load_world
 from profilesvc.provider.connect import open_provider
 from profilesvc.settings import ProviderSettings, Settings
-from support.provider import emulator_at, served
+from support.provider.rig import emulator_at, served
 
 
 async def test_without_a_url_the_emulator_uses_the_data_folder(tmp_path: Path, clock: FrozenClock) -> None:

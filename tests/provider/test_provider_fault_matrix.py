@@ -11,7 +11,7 @@ from profilesvc.domain.time import FrozenClock
 from profilesvc.provider import transport
 from profilesvc.provider.port import ProviderError
 from profilesvc.provider.remote import RemoteProvider
-from support.provider import START, Rig, _adapter, emulator_at, in_process, served
+from support.provider.rig import START, Rig, _adapter, emulator_at, in_process, served
 from support.waiting import deadline
 
 ALICE, PIER = "accounts/1", "locations/111"

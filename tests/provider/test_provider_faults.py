@@ -3,7 +3,7 @@
 import pytest
 
 from profilesvc.provider.port import ProviderError
-from support.provider import Rig
+from support.provider.rig import Rig
 
 PIER, ALICE = "locations/111", "accounts/1"
 POST = {"topicType": "STANDARD", "summary": "once"}

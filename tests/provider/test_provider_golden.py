@@ -15,8 +15,16 @@ from profilesvc.domain.profiles import plan_patch
 from profilesvc.domain.time import FrozenClock
 from profilesvc.fixtures import load_world
 from profilesvc.provider.remote import READ_MASK, RemoteProvider
-from support.oracle import ACCOUNTS, INFORMATION, NOTIFICATIONS, VERIFICATIONS, method_of, v4_document, violations
-from support.provider import _adapter
+from support.provider.oracle import (
+    ACCOUNTS,
+    INFORMATION,
+    NOTIFICATIONS,
+    VERIFICATIONS,
+    method_of,
+    v4_document,
+    violations,
+)
+from support.provider.rig import _adapter
 
 ALICE, PIER, PIER_V4 = "accounts/1", "locations/111", "accounts/1/locations/111"
 POST_NAME, REVIEW_NAME = f"{PIER_V4}/localPosts/11101", f"{PIER_V4}/reviews/111001"

@@ -17,8 +17,8 @@ from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.settings import ProviderSettings, Settings
 from support.api import ALICE, assert_error, assert_ok
-from support.provider import emulator_at, served
-from support.toxic import Toxic, ToxicLink
+from support.provider.rig import emulator_at, served
+from support.provider.toxic import Toxic, ToxicLink
 from support.waiting import deadline
 
 SECONDS = {"latency": 1.5}  # what one request may spend at the provider: little where all of it is spent

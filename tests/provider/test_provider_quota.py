@@ -3,7 +3,7 @@
 from profilesvc.domain.time import FrozenClock
 from profilesvc.provider.quota import Counters, Quota
 from profilesvc.settings import ProviderSettings
-from support.provider import Rig, refused_by
+from support.provider.rig import Rig, refused_by
 from support.work import counted
 
 PIER, OTHER, ALICE = "locations/111", "locations/112", "accounts/1"

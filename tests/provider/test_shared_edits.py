@@ -17,7 +17,7 @@ from profilesvc.limits import redis
 from profilesvc.limits.settings import LimitSettings
 from profilesvc.provider.port import Provider, ProviderError
 from profilesvc.settings import ProviderSettings
-from support.provider import START, emulator_at, served
+from support.provider.rig import START, emulator_at, served
 
 pytestmark = pytest.mark.postgres
 ALICE, PIER, OTHER = "accounts/1", "locations/111", "locations/112"

@@ -18,7 +18,7 @@ from conftest import client_of, make_settings
 from profilesvc.bootstrap import Runtime, create_app
 from profilesvc.services import tokens
 from support.api import ALICE, BOB, assert_error, assert_ok
-from support.citus import on_a_cluster
+from support.database.citus import on_a_cluster
 from support.waiting import deadline, until_async
 
 if TYPE_CHECKING:

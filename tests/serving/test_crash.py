@@ -20,8 +20,8 @@ from profilesvc.operations import operator
 from profilesvc.services import tokens
 from profilesvc.settings import Settings
 from support.api import ALICE, BOB, assert_ok
-from support.crash_plans import Plans
-from support.crash_stories import Heartbeats, Holds, Keys, Posts, Refreshes, Story, Syncs, new_key, tokens_of
+from support.crash.plans import Plans
+from support.crash.stories import Heartbeats, Holds, Keys, Posts, Refreshes, Story, Syncs, new_key, tokens_of
 from support.effort import effort
 from support.served_process import ServedProcess, Start, forked, served_process, started
 from support.wire import seeded

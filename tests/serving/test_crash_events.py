@@ -22,9 +22,9 @@ from conftest import Postgres
 from profilesvc.domain.time import DAY, HOUR
 from profilesvc.settings import Settings
 from support.api import ALICE, BOB, CAROL, assert_ok
-from support.crash_steps import STEPS, choose, sweeping
+from support.crash.outbox import Arrived, outbox
+from support.crash.steps import STEPS, choose, sweeping
 from support.effort import effort
-from support.outbox import Arrived, outbox
 from support.served_process import ServedProcess
 from support.waiting import until_async
 from support.wire import user_token

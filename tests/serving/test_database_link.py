@@ -16,8 +16,8 @@ from profilesvc.services.context import Services
 from profilesvc.settings import Settings
 from support.api import Site, assert_error
 from support.effort import effort
+from support.provider.toxic import Toxic, ToxicLink
 from support.tokens import PATH, grant, refresh
-from support.toxic import Toxic, ToxicLink
 from support.waiting import deadline, until_async
 
 pytestmark = [pytest.mark.thorough, pytest.mark.postgres]

@@ -32,7 +32,7 @@ from profilesvc.storage.keys import KeyState
 from profilesvc.storage.tables import users
 from profilesvc.storage.users import list_users
 from support.api import Site, assert_error, assert_ok
-from support.database_login import PASSWORD, ROLE, Login, login, restart, standby, switch_over
+from support.database.login import PASSWORD, ROLE, Login, login, restart, standby, switch_over
 from support.jobs import job_named
 from support.tokens import PATH as TOKEN
 from support.tokens import grant

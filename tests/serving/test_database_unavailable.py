@@ -15,7 +15,7 @@ from conftest import Postgres
 from profilesvc.emulator.faults import Fault
 from profilesvc.settings import Settings
 from support.api import assert_error, assert_ok
-from support.database_outage import (
+from support.database.outage import (
     HEARTBEAT,
     Database,
     assert_unavailable,

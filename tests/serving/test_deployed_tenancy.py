@@ -21,7 +21,7 @@ from conftest import AsService, Dial, Postgres
 from profilesvc.bootstrap import Runtime, open_services
 from profilesvc.services.context import Services
 from support.api import Site
-from support.deployment import Deployment, deployed
+from support.fleet.deployment import Deployment, deployed
 from support.program import controls
 
 __all__ = [  # what pytest finds here: the tests, and the fixtures that they ask for

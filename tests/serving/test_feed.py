@@ -13,10 +13,10 @@ from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services.feed.feed import TYPES
 from profilesvc.settings import NotificationSettings, ProviderSettings
 from support.api import assert_ok
-from support.feed import ACCOUNT, PATH, TOPIC
 from support.program import caller, command, controls
 from support.program import serving as started
-from support.provider import LOGIN
+from support.provider.feed import ACCOUNT, PATH, TOPIC
+from support.provider.rig import LOGIN
 from support.waiting import until
 from support.wire import seeded, serving
 

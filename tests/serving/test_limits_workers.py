@@ -11,8 +11,8 @@ import httpx
 import pytest
 from redis import Redis
 
+from support.database.redis_server import RedisServer
 from support.program import Server, caller, command, serving
-from support.redis_server import RedisServer
 
 if TYPE_CHECKING:
     from conftest import Postgres

@@ -21,7 +21,7 @@ from oauthlib.oauth2 import BackendApplicationClient, OAuth2Error, TokenExpiredE
 from requests.auth import HTTPBasicAuth
 from requests_oauthlib import OAuth2Session as RequestsOAuth2Session
 
-from support.oauth_service import LOCATIONS, Issuer, Service, issuing, new_key
+from support.clients.oauth_service import LOCATIONS, Issuer, Service, issuing, new_key
 from support.repository import DOCS
 
 Later = Callable[[], time_machine.travel]

@@ -10,10 +10,10 @@ import httpx
 import pytest
 
 from support.api import ALICE, BOB, assert_error, assert_ok
-from support.consent import BAKERY, CONNECTIONS, DANA, add_dana, connect_by_token, imported
-from support.deployment import KEYS, TOKEN, Deployment, at_once, deployed, new_site
 from support.effort import effort
+from support.fleet.deployment import KEYS, TOKEN, Deployment, at_once, deployed, new_site
 from support.program import controls
+from support.provider.consent import BAKERY, CONNECTIONS, DANA, add_dana, connect_by_token, imported
 
 pytestmark = [pytest.mark.thorough, pytest.mark.fuzz, pytest.mark.postgres]
 POSTS = "/api/v1/posts?locationId=locations/111"

@@ -11,8 +11,8 @@ import orjson
 import pytest
 
 from conftest import BASE_URL
+from serving.raw_requests import CASES, CLOSED, SERVED, SILENT, Case, Route, message, routes
 from support.api import assert_ok
-from support.raw_requests import CASES, CLOSED, SERVED, SILENT, Case, Route, message, routes
 from support.waiting import deadline, until_async
 from support.wire import POSTS, Exchange, Served, connect, exchange, seeded, serving
 

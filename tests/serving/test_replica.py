@@ -26,8 +26,8 @@ from profilesvc.operations import census
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
 from support.api import Site, assert_ok
-from support.citus import on_one_server
-from support.database_login import Login, standby, start_standby, stop_standby
+from support.database.citus import on_one_server
+from support.database.login import Login, standby, start_standby, stop_standby
 from support.every_operation import every_operation
 from support.surface import Record, Surface
 from support.waiting import deadline, until_async

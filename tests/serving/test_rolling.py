@@ -16,7 +16,7 @@ from conftest import Postgres
 from profilesvc.database import migrate
 from profilesvc.fixtures import fixture_path
 from profilesvc.storage.tables import metadata
-from support.balancer import Balancer
+from serving.balancer import Balancer
 from support.program import Server, command, data
 from support.wire import KEYS
 

@@ -17,9 +17,9 @@ from conftest import Postgres
 from profilesvc.bootstrap import DEV_ISSUER_KEY_FILE
 from profilesvc.tokens import keys
 from support.api import ALICE, assert_ok
-from support.deployment import deployed
-from support.dev_issuer import REQUEST
 from support.effort import effort
+from support.fleet.deployment import deployed
+from support.identity.dev_issuer import REQUEST
 from support.tokens import PATH as TOKEN
 from support.wire import seeded, serving
 

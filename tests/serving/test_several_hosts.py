@@ -13,7 +13,7 @@ from profilesvc.bootstrap import Runtime, open_services
 from profilesvc.operations import readiness
 from profilesvc.storage.tables import users
 from profilesvc.storage.users import list_users
-from support.database_login import demote, promote, standby
+from support.database.login import demote, promote, standby
 from support.ports import free_port
 from support.waiting import until_async
 

@@ -7,7 +7,7 @@ from authlib.common.security import generate_token
 from authlib.integrations.httpx_client import OAuth2Client
 
 from profilesvc.client import ProfileClient
-from support.dev_issuer import CALLBACK, Form
+from support.identity.dev_issuer import CALLBACK, Form
 from support.program import serving
 
 

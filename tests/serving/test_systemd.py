@@ -18,11 +18,11 @@ from profilesvc.domain.time import SystemClock
 from profilesvc.emulator.app import create_emulator
 from profilesvc.fixtures import load_world
 from profilesvc.server.serving import EmbeddedServer
-from support.database_cluster import postgres_programs
-from support.page_blocks import proven_by
+from support.database.cluster import postgres_programs
+from support.pages.blocks import proven_by
 from support.ports import free_ports
 from support.repository import ROOT
-from support.systemd_machine import ANALYZE, PEPPER_FILE, SystemdMachine, missing
+from support.systemd.machine import ANALYZE, PEPPER_FILE, SystemdMachine, missing
 
 pytestmark = pytest.mark.thorough
 

@@ -13,8 +13,8 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from support.api import assert_ok
-from support.consent import CONNECTIONS, connect_by_token
 from support.program import COMMAND, Server, caller, command, data, environment, serving
+from support.provider.consent import CONNECTIONS, connect_by_token
 from support.waiting import patience
 from support.wire import KEYS, REFRESH
 

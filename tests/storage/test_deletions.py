@@ -16,8 +16,8 @@ from profilesvc.services.context import Services
 from profilesvc.storage import tables
 from profilesvc.storage.accounts import deletions
 from support.api import ALICE, BOB, Site, assert_error, assert_ok
-from support.owner_rows import fill, of_owners
-from support.statement_counts import sent_by
+from support.database.owner_rows import fill, of_owners
+from support.database.statement_counts import sent_by
 
 ZOE = "zoe@example.com"
 NOT_FILLED = frozenset({"deletions", "emails"})  # a new user has an address

@@ -9,7 +9,7 @@ from profilesvc.domain.time import HOUR, MINUTE
 from profilesvc.services.context import Services
 from profilesvc.storage import heartbeats
 from profilesvc.storage.heartbeats import Beat
-from support.citus import on_one_server
+from support.database.citus import on_one_server
 
 _TABLES = ["connections", "contacts"]
 # Of a transaction and of earlier ones that PostgreSQL has not yet added to the statistics of all sessions.

@@ -26,8 +26,8 @@ from profilesvc.storage import sync
 from profilesvc.storage.tables import partitions
 from profilesvc.storage.tables.partitions import MONTHLY, is_partition
 from support.api import Site
-from support.citus import on_one_server
-from support.partitions import Recorded, recorded
+from support.database.citus import on_one_server
+from support.database.partitions import Recorded, recorded
 
 pytestmark = [on_one_server, ON_POSTGRES]
 NOW = parse_iso("2026-11-23T12:00:00Z")

@@ -18,7 +18,7 @@ from profilesvc.services.context import Services
 from profilesvc.storage import locations, posts
 from profilesvc.storage.tables import users
 from profilesvc.storage.users import list_users
-from support.pgbouncer import pooling
+from support.database.pgbouncer import pooling
 
 pytestmark = pytest.mark.postgres
 # Fewer servers than clients, each used in turn, so that hardly two transactions of a client share one.

@@ -15,8 +15,8 @@ from profilesvc.limits.redis import SharedWindows
 from profilesvc.provider.port import ProviderError, QuotaStanding
 from profilesvc.provider.quota import Counters, Quota, counting
 from profilesvc.settings import ProviderSettings
+from support.database.redis_server import RedisServer
 from support.ports import free_port
-from support.redis_server import RedisServer
 from support.simulated_time import START
 
 API, LIMIT, GREEDY, OTHER = "posts", 20, 1, 2

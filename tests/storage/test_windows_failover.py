@@ -13,8 +13,8 @@ from profilesvc.domain.rates import Window
 from profilesvc.domain.time import MINUTE, FrozenClock
 from profilesvc.limits.counters import MemoryWindows
 from profilesvc.limits.redis import PAUSE_SECONDS, SharedWindows
+from support.database.redis_server import RedisCluster
 from support.program import caller, command, serving
-from support.redis_server import RedisCluster
 from support.waiting import deadline, until_async
 
 KEYS = [f"{{key{number}}}" for number in range(30)]  # on all servers; what is in braces selects one

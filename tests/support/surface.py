@@ -8,9 +8,9 @@ import httpx
 from jsonschema import Draft202012Validator
 
 from support.api import Site
-from support.consent import connect_by_token
 from support.documents import inlined
-from support.drive import drift
+from support.provider.consent import connect_by_token
+from support.provider.drive import drift
 
 
 class Record:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from profilesvc.domain.domains import allowed_domains, domain_allowed, normal_domain, same_sites, site_host, site_of
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.hosts import canonical_host
-from support.site_cases import ADDRESSES, SAME
+from support.cases.sites import ADDRESSES, SAME
 
 
 @pytest.mark.parametrize("case", ADDRESSES, ids=lambda case: case["address"])

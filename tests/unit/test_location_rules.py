@@ -9,7 +9,7 @@ from profilesvc.contract.provider import limits
 from profilesvc.domain import location_rules, profiles
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.provider_values import has_link, is_phone, regions
-from support.profile_cases import INVALID, VALID, Case
+from support.cases.profiles import INVALID, VALID, Case
 from support.work import counted
 
 TODAY = date(2026, 1, 2)

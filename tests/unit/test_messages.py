@@ -4,7 +4,7 @@ import pytest
 
 from profilesvc.language.choice import ENGLISH, LANGUAGES
 from profilesvc.language.texts import LOCALE
-from support import messages
+from support.pages import messages
 
 
 def test_each_language_has_a_catalogue() -> None:

@@ -8,7 +8,7 @@ from profilesvc.domain.domains import Origin, allowed_domains, origin_allowed, p
 from profilesvc.domain.heartbeats import site_mismatch
 from profilesvc.domain.time import DAY
 from profilesvc.settings import Settings, SettingsError, load
-from support.origins import DOMAINS, GOOD, HOSTILE, MALFORMED
+from support.cases.origins import DOMAINS, GOOD, HOSTILE, MALFORMED
 
 ALLOWED = allowed_domains("example.com", list(DOMAINS["allowed_domains"]), development=False)
 

@@ -1,6 +1,6 @@
 """The template of the plugin's translations has every text of the plugin."""
 
-from support.translations import PLUGIN, TEMPLATE, calls, template, texts
+from support.pages.translations import PLUGIN, TEMPLATE, calls, template, texts
 
 
 def test_the_template_is_up_to_date() -> None:

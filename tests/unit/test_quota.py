@@ -12,7 +12,7 @@ from profilesvc.domain.time import DAY, HOUR, MINUTE, SECOND, FrozenClock
 from profilesvc.provider.port import ProviderError
 from profilesvc.provider.quota import Counters, Quota
 from profilesvc.settings import ProviderSettings
-from support.provider import refused_by
+from support.provider.rig import refused_by
 from support.simulated_time import START, LoopClock, simulate
 
 API = "posts"

@@ -14,7 +14,7 @@ from profilesvc.delivery.transport import Response
 from profilesvc.delivery.webhooks import WebhookSender
 from profilesvc.domain.time import DAY, SECOND, FrozenClock
 from profilesvc.provider.responses import read_response
-from support.retry_after_cases import CASES, NOW
+from support.cases.retry_after import CASES, NOW
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: repr(case["value"]))

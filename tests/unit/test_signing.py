@@ -17,7 +17,7 @@ from profilesvc.fixtures import fixture_path
 from profilesvc.tokens.claims import TokenType
 from profilesvc.tokens.keys import HmacKey, RsaKey, generate_hmac, generate_rsa, hmac_key, public_jwk, rsa_key
 from profilesvc.tokens.signer import MAX_TOKEN_LENGTH, Keyring, KeySet, Signer, TokenRejected
-from support.hostile import BASE, CLAIMS, NOW, Forge, b64, confused, hostile, signer_of
+from support.cases.hostile import BASE, CLAIMS, NOW, Forge, b64, confused, hostile, signer_of
 
 
 @pytest.fixture(scope="module")

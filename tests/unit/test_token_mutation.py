@@ -10,8 +10,8 @@ import pytest
 from profilesvc.fixtures import fixture_path
 from profilesvc.tokens.keys import rsa_key
 from profilesvc.tokens.signer import TokenRejected
+from support.cases.hostile import BASE, CLAIMS, NOW, b64, dumps, signer_of
 from support.effort import effort
-from support.hostile import BASE, CLAIMS, NOW, b64, dumps, signer_of
 
 
 def part(token: str, index: int) -> bytes:

@@ -7,9 +7,9 @@ import pytest
 
 from profilesvc.delivery.chats import message
 from profilesvc.domain.addresses import is_public, parse_target
-from support.site_cases import ADDRESSES
-from support.webhook_urls import OTHER_FORM as USUAL
-from support.webhook_urls import REFUSED
+from support.cases.sites import ADDRESSES
+from support.cases.webhook_urls import OTHER_FORM as USUAL
+from support.cases.webhook_urls import REFUSED
 
 # What a name may resolve to, as the system's resolver returns it.
 NOT_PUBLIC = ["127.0.0.1", "10.0.0.1", "::1", "::ffff:10.0.0.1", "fe80::1%eth0", "169.254.169.254", "x", "", "127.1"]

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from profilesvc.lab import Lab, open_lab
-from support.recording_proxy import RecordingProxy, recording_proxy
-from support.wordpress import Key, Site, WordPress, installed, missing
+from support.clients.recording_proxy import RecordingProxy, recording_proxy
+from support.clients.wordpress import Key, Site, WordPress, installed, missing
 
 KEY = {"name": "Site", "business_id": 10, "assigned_location_id": "locations/111"}
 

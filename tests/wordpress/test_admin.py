@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from profilesvc.lab import Lab
-from support.recording_proxy import RecordingProxy
-from support.wordpress import PASSWORD, Key, Site
+from support.clients.recording_proxy import RecordingProxy
+from support.clients.wordpress import PASSWORD, Key, Site
 
 pytestmark = pytest.mark.wordpress
 

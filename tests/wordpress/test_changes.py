@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from profilesvc.lab import Lab
-from support.recording_proxy import RecordingProxy, Scripted
+from support.clients.recording_proxy import RecordingProxy, Scripted
+from support.clients.wordpress import Key, Site
 from support.waiting import until
-from support.wordpress import Key, Site
 
 pytestmark = pytest.mark.wordpress
 

@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from profilesvc.lab import Lab
-from support.dashboard_browser import Browser
-from support.recording_proxy import RecordingProxy, Scripted
-from support.wordpress import Key, Site
+from support.browser.dashboard import Browser
+from support.clients.recording_proxy import RecordingProxy, Scripted
+from support.clients.wordpress import Key, Site
 
 pytestmark = pytest.mark.wordpress
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from support.recording_proxy import RecordingProxy, Scripted
+from support.clients.recording_proxy import RecordingProxy, Scripted
+from support.clients.wordpress import Site
 from support.repository import DOCS, sections
-from support.wordpress import Site
 
 pytestmark = pytest.mark.wordpress
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from profilesvc.lab import open_lab
-from support.notebook_pages import NOTEBOOKS, load
 from support.other_python import page_of
+from support.pages.notebooks import NOTEBOOKS, load
 
 pytestmark = [
     pytest.mark.wordpress,

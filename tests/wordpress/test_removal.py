@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from support.wordpress import Site, WordPress
+from support.clients.wordpress import Site, WordPress
 
 pytestmark = pytest.mark.wordpress
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from support.plugin_zip import PLUGIN
+from support.cases.retry_after import CASES, NOW
+from support.cases.sites import ADDRESSES, SAME
+from support.cases.sites import PLUGIN as SITES
+from support.clients.plugin_zip import PLUGIN
 from support.repository import ROOT
-from support.retry_after_cases import CASES, NOW
-from support.site_cases import ADDRESSES, SAME
-from support.site_cases import PLUGIN as SITES
 
 pytestmark = [
     pytest.mark.wordpress,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from support.plugin_zip import PLUGIN, write_zip
-from support.wordpress import Site, WordPress, missing
+from support.clients.plugin_zip import PLUGIN, write_zip
+from support.clients.wordpress import Site, WordPress, missing
 
 pytestmark = pytest.mark.wordpress
 

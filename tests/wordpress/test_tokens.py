@@ -5,9 +5,9 @@ import time
 import pytest
 
 from profilesvc.lab import Lab
-from support.recording_proxy import RecordingProxy
+from support.clients.recording_proxy import RecordingProxy
+from support.clients.wordpress import Key, Site
 from support.waiting import until
-from support.wordpress import Key, Site
 
 pytestmark = pytest.mark.wordpress
 

@@ -11,7 +11,7 @@ from standardwebhooks.webhooks import Webhook
 
 from profilesvc.contract.common import parse_timestamp
 from profilesvc.lab import Lab
-from support.wordpress import Key, Site
+from support.clients.wordpress import Key, Site
 
 pytestmark = pytest.mark.wordpress
 

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * The configuration of the WordPress of the tests. tests/support/wordpress.py writes settings.json next to it.
+ * The configuration of the WordPress of the tests. tests/support/clients/wordpress.py writes settings.json next to it.
  */
 
 $settings = json_decode(file_get_contents(__DIR__ . '/settings.json'), true);

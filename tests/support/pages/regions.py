@@ -1,8 +1,8 @@
-"""Copies the code that pages show from its files, as support/page_blocks.py describes. `make reference` runs it."""
+"""Copies the code that pages show from its files, as support/pages/blocks.py describes. `make reference` runs it."""
 
 import re
 
-from support.page_blocks import excerpt
+from support.pages.blocks import excerpt
 from support.repository import DOCS
 
 _BLOCK = re.compile(r"(?<=^<!-- file: )(\S+)( -->\n```\w+\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)

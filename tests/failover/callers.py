@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from support.crash_stories import HEARTBEAT, TOKEN, bearer
+from support.crash.stories import HEARTBEAT, TOKEN, bearer
 from support.waiting import until
 from support.wire import KEYS, POSTS
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from support.plugin_zip import write_zip
+from support.clients.plugin_zip import write_zip
 from support.ports import free_port, listens
 from support.repository import ROOT
 from support.waiting import until

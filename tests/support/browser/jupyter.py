@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from support.waiting import until
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PICTURES = ROOT / "build" / "browser"
 NOTEBOOKS = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
 _CELLS = """() => Array.from(window.jupyterapp.shell.currentWidget.content.model.cells).map(cell => {

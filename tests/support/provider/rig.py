@@ -19,7 +19,7 @@ from profilesvc.provider.remote import READ_MASK, RemoteProvider
 from profilesvc.provider.transport import Transport
 from profilesvc.server.serving import EmbeddedServer
 from profilesvc.settings import ProviderSettings
-from support.oracle import check_answer
+from support.provider.oracle import check_answer
 
 START = parse_iso("2026-03-04T05:06:07.890Z")
 LOGIN = {"grant_type": "refresh_token", "client_id": "tests", "client_secret": "s", "refresh_token": "r"}

@@ -1,4 +1,4 @@
-"""The catalogues of the pages: `python -m support.messages` adds new texts to them, and removes those that are gone."""
+"""The catalogues of the pages: `python -m support.pages.messages` adds new texts, and removes those that are gone."""
 
 import re
 from collections.abc import Iterator

@@ -89,7 +89,7 @@ class SystemdMachine:
 
     def __enter__(self) -> "SystemdMachine":
         self._cgroup.mkdir()
-        boot = ("sh", f"{ROOT}/tests/support/systemd_boot.sh", f"{self._folder}/view", f"{self._folder}/prepare.sh")
+        boot = ("sh", f"{ROOT}/tests/support/systemd/boot.sh", f"{self._folder}/view", f"{self._folder}/prepare.sh")
         unshare = ("unshare", "--mount", "--pid", "--uts", "--ipc", "--cgroup", "--fork", "--kill-child")
         inside = f'echo $$ >{self._cgroup}/cgroup.procs; exec setpriv --pdeathsig KILL "$@"'
         with (self._folder / "boot.log").open("wb") as log:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from support.page_blocks import Block
+from support.pages.blocks import Block
 from support.program import START_SECONDS, controls, environment
 from support.repository import ROOT
 from support.waiting import patience

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from support.dashboard_browser import Browser
+from support.browser.dashboard import Browser
 
 
 def secret_of(browser: Browser) -> dict[str, str]:

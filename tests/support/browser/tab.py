@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 SOON = 20_000
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PICTURES = ROOT / "build" / "browser"
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1280, "height": 900}

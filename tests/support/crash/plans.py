@@ -8,7 +8,7 @@ import httpx
 
 from profilesvc.settings import Settings
 from support.api import assert_ok
-from support.crash_stories import Story, new_key, tokens_of
+from support.crash.stories import Story, new_key, tokens_of
 from support.served_process import PATIENT, forked
 from support.wire import KEYS
 

@@ -13,9 +13,9 @@ from sqlalchemy import select
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import metadata
 from support.api import assert_ok
-from support.dashboard_browser import COOKIE, Browser
-from support.database_cluster import postgres_programs
-from support.drive import drift
+from support.browser.dashboard import COOKIE, Browser
+from support.database.cluster import postgres_programs
+from support.provider.drive import drift
 
 CONNECTIONS = "/api/v1/provider-connections"
 LINKS = "/api/v1/provider-connection-links"

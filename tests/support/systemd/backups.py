@@ -17,10 +17,10 @@ from typing import NamedTuple
 import httpx
 import psutil
 
-from support.page_blocks import Block
-from support.plain_units import PlainUnit
+from support.pages.blocks import Block
 from support.program import Server, command, serving
 from support.repository import ROOT
+from support.systemd.plain_units import PlainUnit
 from support.waiting import until
 
 PAGE = "docs/backups.md"
@@ -61,7 +61,9 @@ class Machine:
         for folder in _FOLDERS:
             (self.root / folder).mkdir(parents=True)
         systemctl = self.root / "bin" / "systemctl"
-        systemctl.write_text(f'#!/bin/sh\nexec {sys.executable} {ROOT}/tests/support/plain_units.py {self.root} "$@"\n')
+        systemctl.write_text(
+            f'#!/bin/sh\nexec {sys.executable} {ROOT}/tests/support/systemd/plain_units.py {self.root} "$@"\n'
+        )
         systemctl.chmod(0o755)
         self.user, self.programs = user, programs
         clean = {name: value for name, value in os.environ.items() if not name.startswith("PROFILESVC_")}

@@ -23,7 +23,7 @@ from profilesvc.limits.settings import LimitSettings
 from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
-from support.fleet_worker import CHANGE, DEPLOYMENT, Board, SharedClock
+from support.fleet.worker import CHANGE, DEPLOYMENT, Board, SharedClock
 from support.parts import changed
 from support.program import environment
 from support.waiting import patience
@@ -69,8 +69,8 @@ class Fleet:
         # Every client that is made would read the authorities of the whole web, though nothing here speaks TLS.
         os.environ["SSL_CERT_DIR"] = str(folder)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "support.fleet_worker", str(folder), str(WORKERS), self._counting.base_url],
-            cwd=Path(__file__).parents[1],
+            [sys.executable, "-m", "support.fleet.worker", str(folder), str(WORKERS), self._counting.base_url],
+            cwd=Path(__file__).parents[2],
             env=environment(DATA_DIR=str(folder)) | {"PYTHONPATH": os.pathsep.join(sys.path)},
             stdout=subprocess.PIPE,
             text=True,

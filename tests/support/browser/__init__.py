@@ -1,0 +1,1 @@
+"""Browsers: of pages by HTTP, and Chromium."""

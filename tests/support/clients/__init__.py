@@ -1,0 +1,1 @@
+"""Clients of the service, by this project and by others."""

@@ -1,0 +1,1 @@
+"""Processes that are killed, and what must be left of their work."""

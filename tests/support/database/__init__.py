@@ -1,0 +1,1 @@
+"""Databases that fail, clusters of them, and what statements do to them."""

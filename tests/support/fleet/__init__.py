@@ -1,0 +1,1 @@
+"""Several processes of the service, and many sites that call it."""

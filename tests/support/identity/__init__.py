@@ -1,0 +1,1 @@
+"""Issuers of identities, and OAuth clients."""

@@ -1,0 +1,1 @@
+"""Blocks and tables of the documentation, of notebooks and of translations."""

@@ -1,0 +1,1 @@
+"""The provider's emulator and client, and a provider that fails."""

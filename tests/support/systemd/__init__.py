@@ -1,0 +1,1 @@
+"""Units of systemd, with and without systemd."""
