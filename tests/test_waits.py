@@ -25,7 +25,7 @@ ALLOWED = {
         "support/systemd/backups.py": LOADS,
         "failover/callers.py": "`make failover` measures how long the service is away",
         "support/systemd/plain_units.py": "a program of its own, which replaces systemd",
-        "support/receivers.py": PEERS,
+        "support/network/receivers.py": PEERS,
         "support/systemd/systemctl.py": "a program of its own, which replaces systemd",
         "support/provider/toxic.py": PEERS,
         "unit/test_quota.py": "simulated time",

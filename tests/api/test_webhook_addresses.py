@@ -14,7 +14,7 @@ from profilesvc.domain.time import FrozenClock
 from profilesvc.services.context import Services
 from support.api import assert_error, assert_ok, fields
 from support.cases.webhook_urls import PRIVATE_ADDRESSES, REFUSED
-from support.receivers import receiving, responding
+from support.network.receivers import receiving, responding
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"])
 IN_PROCESS = pytest.mark.in_process("runs the rounds of the worker itself")

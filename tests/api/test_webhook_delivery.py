@@ -18,8 +18,8 @@ from profilesvc.domain import webhooks
 from profilesvc.domain.time import DAY, HOUR, FrozenClock
 from profilesvc.services.context import Services
 from profilesvc.storage.notify import channels
-from support.receivers import Respond, close, drip, dripping, garbage, hang, receiving, responding
-from support.tls import certificate
+from support.network.receivers import Respond, close, drip, dripping, garbage, hang, receiving, responding
+from support.network.tls import certificate
 
 pytestmark = [
     pytest.mark.in_process("runs the rounds of the worker itself"),

@@ -24,8 +24,8 @@ from profilesvc.services.notify import resolving
 from profilesvc.services.notify.resolving import Lookups
 from profilesvc.storage.notify import channels
 from support.api import assert_error, assert_ok
-from support.name_servers import NameServer, names_by, serving_names
-from support.receivers import receiving, responding
+from support.network.name_servers import NameServer, names_by, serving_names
+from support.network.receivers import receiving, responding
 
 pytestmark = [
     pytest.mark.in_process("the resolver of the test"),

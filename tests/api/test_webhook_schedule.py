@@ -15,8 +15,8 @@ from profilesvc.delivery import transport
 from profilesvc.delivery.transport import Transport
 from profilesvc.domain.time import DAY, HOUR, MINUTE, SECOND, FrozenClock
 from profilesvc.services.context import Services
-from support.receivers import Respond, close, drip, garbage, hang, receiving, responding
-from support.tls import certificate
+from support.network.receivers import Respond, close, drip, garbage, hang, receiving, responding
+from support.network.tls import certificate
 
 pytestmark = [
     pytest.mark.in_process("runs the rounds of the worker itself"),

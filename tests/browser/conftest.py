@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from support.browser.jupyter import PICTURES, ROOT, Clone, wait_for, write_setting
-from support.ports import free_port
+from support.network.ports import free_port
 
 GIT = ["git", "-c", "user.name=x", "-c", "user.email=x@example.com", "-c", "commit.gpgsign=false"]
 FLAGS = [

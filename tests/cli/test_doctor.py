@@ -33,8 +33,8 @@ from profilesvc.server.serving import EmbeddedServer
 from support.command_line import Run, create_key, printed
 from support.database.pgbouncer import pooling
 from support.identity.issuer import FakeIssuer
-from support.ports import free_port
-from support.tls import certificate
+from support.network.ports import free_port
+from support.network.tls import certificate
 
 if TYPE_CHECKING:
     from conftest import Postgres

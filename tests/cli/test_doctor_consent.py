@@ -8,7 +8,7 @@ from profilesvc.cli.doctor.check import Check
 from profilesvc.cli.doctor.consent import consent
 from profilesvc.domain.time import FrozenClock
 from profilesvc.settings import ProviderSettings, Settings
-from support.ports import free_port
+from support.network.ports import free_port
 from support.provider.rig import START, emulator_at, served
 
 

@@ -24,7 +24,7 @@ from profilesvc.services.context import Services
 from profilesvc.settings import WebhookSettings
 from support.api import ALICE, BOB, assert_ok
 from support.browser.dashboard import Browser, SignIn
-from support.receivers import receiving, responding
+from support.network.receivers import receiving, responding
 
 WEBHOOKS, API = "/dashboard/webhooks", "/api/v1/webhooks"
 URL = "https://hooks.example/profiles"

@@ -16,6 +16,7 @@ import pytest
 from conftest import Postgres
 from profilesvc.settings import PREFIX
 from support.database.redis_server import RedisServer
+from support.network.ports import free_port
 from support.pages.blocks import blocks, proven_by
 from support.pages.kubernetes import (
     KUBECTL,
@@ -29,7 +30,6 @@ from support.pages.kubernetes import (
     rendered,
     settings,
 )
-from support.ports import free_port
 from support.program import Server, command, serving
 from support.repository import ROOT
 from support.waiting import patience, until

@@ -20,11 +20,11 @@ from profilesvc.fixtures import load_world
 from profilesvc.server.serving import EmbeddedServer
 from support.database.redis_server import RedisServer
 from support.identity.issuer import FakeIssuer
-from support.nginx import NGINX, main_file, site_file
+from support.network.nginx import NGINX, main_file, site_file
+from support.network.ports import free_ports
+from support.network.tls import certificate, tls_in_front
 from support.pages.blocks import blocks, is_shown, proven_by
-from support.ports import free_ports
 from support.repository import ROOT
-from support.tls import certificate, tls_in_front
 
 pytestmark = pytest.mark.thorough
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from conftest import Postgres
+from support.network.tls import certificate
 from support.pages.blocks import proven_by
 from support.repository import ROOT
-from support.tls import certificate
 
 PAGE = "docs/high-availability.md"
 CLUSTER = ROOT / "deploy" / "cluster"

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from image.containers import Podman
+from support.network.ports import free_ports
 from support.pages.blocks import proven_by
-from support.ports import free_ports
 
 
 @pytest.fixture(scope="session")

@@ -29,11 +29,11 @@ from profilesvc.server.serving import EmbeddedServer
 from profilesvc.settings import load
 from support.database.redis_server import RedisServer
 from support.identity.issuer import FakeIssuer
+from support.network.ports import free_ports
+from support.network.tls import certificate, tls_in_front
 from support.pages.blocks import proven_by
-from support.ports import free_ports
 from support.provider.toxic import ToxicLink
 from support.repository import ROOT
-from support.tls import certificate, tls_in_front
 from support.waiting import until
 
 BIN = Path(sys.executable).parent

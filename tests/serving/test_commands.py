@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from profilesvc.server.serving import bind
-from support.ports import free_port
+from support.network.ports import free_port
 from support.program import Server, caller, command, controls, data, demo_token, environment, serving
 from support.waiting import until
 

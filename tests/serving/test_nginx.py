@@ -26,8 +26,8 @@ from profilesvc.contract.errors import CATALOGUE
 from profilesvc.domain.request import client_address
 from profilesvc.server.serving import EmbeddedServer
 from support.api import assert_error
-from support.nginx import NGINX, main_file, site_file
-from support.ports import free_ports, listens
+from support.network.nginx import NGINX, main_file, site_file
+from support.network.ports import free_ports, listens
 from support.waiting import until
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

@@ -15,7 +15,7 @@ from profilesvc.bootstrap import Runtime, create_app, open_services
 from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services import tokens
 from support.api import ALICE, BOB, assert_error, assert_ok
-from support.ports import free_port
+from support.network.ports import free_port
 from support.waiting import patience, until
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")

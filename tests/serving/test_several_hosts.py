@@ -14,7 +14,7 @@ from profilesvc.operations import readiness
 from profilesvc.storage.tables import users
 from profilesvc.storage.users import list_users
 from support.database.login import demote, promote, standby
-from support.ports import free_port
+from support.network.ports import free_port
 from support.waiting import until_async
 
 pytestmark = pytest.mark.postgres

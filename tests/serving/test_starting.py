@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from profilesvc.server.serving import EmbeddedServer, bind
-from support.ports import free_port
+from support.network.ports import free_port
 from support.program import COMMAND, environment
 from support.waiting import patience, until
 

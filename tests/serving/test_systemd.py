@@ -19,8 +19,8 @@ from profilesvc.emulator.app import create_emulator
 from profilesvc.fixtures import load_world
 from profilesvc.server.serving import EmbeddedServer
 from support.database.cluster import postgres_programs
+from support.network.ports import free_ports
 from support.pages.blocks import proven_by
-from support.ports import free_ports
 from support.repository import ROOT
 from support.systemd.machine import ANALYZE, PEPPER_FILE, SystemdMachine, missing
 

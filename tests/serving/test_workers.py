@@ -15,7 +15,7 @@ import pytest
 
 from profilesvc.server.protocol import LINGER_SECONDS
 from support.effort import effort
-from support.ports import free_port
+from support.network.ports import free_port
 from support.program import Server, caller, command, data, serving
 from support.waiting import patience, until
 

@@ -16,7 +16,7 @@ from profilesvc.provider.port import ProviderError, QuotaStanding
 from profilesvc.provider.quota import Counters, Quota, counting
 from profilesvc.settings import ProviderSettings
 from support.database.redis_server import RedisServer
-from support.ports import free_port
+from support.network.ports import free_port
 from support.simulated_time import START
 
 API, LIMIT, GREEDY, OTHER = "posts", 20, 1, 2

@@ -14,7 +14,7 @@ from profilesvc.domain.time import HOUR, MINUTE, SECOND, FrozenClock
 from profilesvc.limits.counters import MemoryWindows
 from profilesvc.limits.redis import TIMEOUT_SECONDS, SharedWindows
 from support.database.redis_server import RedisCluster, RedisServer
-from support.ports import free_port
+from support.network.ports import free_port
 from support.waiting import deadline
 
 NOW = 1_767_323_045_678

@@ -8,7 +8,7 @@ import uvloop
 
 from profilesvc.delivery.transport import Response, Transport, Unreachable
 from profilesvc.domain.addresses import parse_target
-from support.receivers import Respond, receiving, responding
+from support.network.receivers import Respond, receiving, responding
 
 LOOPS = pytest.mark.parametrize("loop", [uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"])
 Loop = Callable[[], asyncio.AbstractEventLoop]

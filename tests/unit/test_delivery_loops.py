@@ -10,8 +10,8 @@ import uvloop
 
 from profilesvc.delivery.transport import Transport
 from profilesvc.domain.addresses import parse_target
-from support.receivers import receiving, responding
-from support.tls import certificate
+from support.network.receivers import receiving, responding
+from support.network.tls import certificate
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])

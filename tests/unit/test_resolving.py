@@ -11,7 +11,7 @@ import uvloop
 
 from profilesvc.services.notify import resolving
 from profilesvc.services.notify.resolving import Lookups, Resolved, SystemNames
-from support.name_servers import names_by, serving_names
+from support.network.name_servers import names_by, serving_names
 from support.waiting import turns
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from support.clients.plugin_zip import write_zip
-from support.ports import free_port, listens
+from support.network.ports import free_port, listens
 from support.repository import ROOT
 from support.waiting import until
 

@@ -11,7 +11,7 @@ from typing import Any
 from aiosmtpd.smtp import SMTP
 from anyio.from_thread import start_blocking_portal
 
-from support.receivers import Received, receiving, responding
+from support.network.receivers import Received, receiving, responding
 
 _PAUSE_SECONDS = 0.01  # so that kills find deliveries that are on their way
 

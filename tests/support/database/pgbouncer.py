@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Postgres
-from support.ports import free_port
+from support.network.ports import free_port
 from support.waiting import until
 
 _OLDER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")

