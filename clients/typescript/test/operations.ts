@@ -255,7 +255,7 @@ async function lastOfKey(key: api.KeyCreated): Promise<void> {
   assert.equal((await data(api.deactivateKey({ client: owner, path }))).status, "deactivated");
   assert.equal((await data(api.reactivateKey({ client: owner, path }))).status, "active");
   const events: string[] = [];
-  const load = (query: { limit: number }) => data(api.listKeyEvents({ client: owner, path, query }));
+  const load = (query: { limit: number }) => data(api.listKeyAudit({ client: owner, path, query }));
   for await (const page of pages(load, { limit: 5 })) events.push(...page.events.map((entry) => entry.event));
   assert.ok(events.length > 5 && events.includes("key.created"));
   assert.ok((await data(api.listAudit({ client: owner, query: { limit: 1 } }))).next_before);
