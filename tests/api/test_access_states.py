@@ -86,7 +86,7 @@ async def test_a_narrow_token_stays_narrow(plugin: Site, services: Services, htt
     assert response.headers["www-authenticate"] == 'Bearer error="insufficient_scope", scope="business.read"'
 
 
-async def test_A082_a_suspended_owner(
+async def test_A082_the_tokens_of_a_suspended_owner_are_rejected(
     alice: httpx.AsyncClient, plugin: Site, http: httpx.AsyncClient, services: Services
 ) -> None:
     async with services.storage.write() as session:

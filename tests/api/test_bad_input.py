@@ -121,92 +121,100 @@ async def test_the_list_of_routes_is_complete(app: Quart) -> None:
     assert len(taking) == len(BODIES)
 
 
-class TestBodies:
-    async def test_A083_to_A089_bodies_that_are_not_plain_json(
-        self, clients: dict[str, httpx.AsyncClient], services: Services
-    ) -> None:
-        before = await rows(services)
-        for name, raw in NOT_PLAIN_JSON:
-            for caller, method, path in BODIES:
-                response = await clients[caller].request(method, path, content=raw, headers=JSON)
-                details = assert_error(response, 400, "VALIDATION_ERROR")
-                assert details["errors"][0]["in"] == "body", (name, path)
-                assert " at at " not in response.text
-        assert await rows(services) == before
-
-    async def test_A084_depth_32_is_accepted(self, clients: dict[str, httpx.AsyncClient]) -> None:
-        raw = b'{"a":' * 32 + b"1" + b"}" * 32
-        response = await clients["key"].post(HEARTBEAT, content=raw, headers=JSON)
-        assert_ok(response)
-
-    async def test_A090_A102_sizes(self, clients: dict[str, httpx.AsyncClient], services: Services) -> None:
-        before = await rows(services)
-        many = json.dumps({f"member{number}": number for number in range(100_000)}).encode()
+async def test_A083_to_A089_every_route_rejects_a_body_that_is_not_plain_json(
+    clients: dict[str, httpx.AsyncClient], services: Services
+) -> None:
+    before = await rows(services)
+    for name, raw in NOT_PLAIN_JSON:
         for caller, method, path in BODIES:
-            cap = (64 if caller == "nobody" else 256) * 1024
-            for raw, status in [(b"{" + b" " * cap, 413), (b"{" + b" " * (cap - 1), 400), (many, 413)]:
-                response = await clients[caller].request(method, path, content=raw, headers=JSON)
-                assert_error(response, status, {413: "PAYLOAD_TOO_LARGE", 400: "VALIDATION_ERROR"}[status])
-        for caller, method, path, body in [
-            ("user", "POST", KEYS, key_body(name="x" * 200_000)),
-            ("key", "POST", "/api/v1/sync/111", {"title": "x" * 200_000}),
-            ("key", "POST", HEARTBEAT, {"detected_plugins": ["x"] * 10_000}),
-            ("key", "POST", f"{POSTS}?locationId=111", {"summary": "x" * 200_000}),
-        ]:
-            response = await clients[caller].request(method, path, json=body)
-            assert_error(response, 400, "VALIDATION_ERROR")
-        assert await rows(services) == before
+            response = await clients[caller].request(method, path, content=raw, headers=JSON)
+            details = assert_error(response, 400, "VALIDATION_ERROR")
+            assert details["errors"][0]["in"] == "body", (name, path)
+            assert " at at " not in response.text
+    assert await rows(services) == before
 
-    async def test_A017_media_types_on_every_route(self, clients: dict[str, httpx.AsyncClient]) -> None:
-        for caller, method, path in BODIES:
-            for media in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/xml"):
-                response = await clients[caller].request(method, path, content=b"{}", headers={"Content-Type": media})
-                assert_error(response, 415, "UNSUPPORTED_MEDIA_TYPE")
 
-    async def test_A101_read_only_fields(self, clients: dict[str, httpx.AsyncClient], services: Services) -> None:
-        extra = {
-            "plan": "agency",
-            "user_id": 2,
-            "owner_id": 2,
-            "client_id": "mine",
-            "isVerified": True,
-            "__proto__": {"x": 1},
-            "id": 7,
-        }
-        made = assert_ok(await clients["user"].post(KEYS, json=key_body(**extra)), 201)
-        assert (made["plan"], made["client_id"].split("_")[1]) == ("pro", "1")
-        assert made["service_client_id"] != 7
-        assert_ok(await clients["key"].post(HEARTBEAT, json={**extra, "key_id": 99}))
-        switch = await clients["key"].patch(f"{LOCATIONS}/111/sync", json={"syncEnabled": True, **extra})
-        assert "isVerified" in fields(assert_error(switch, 400, "VALIDATION_ERROR"))
-        post = await clients["key"].post(f"{POSTS}?locationId=111", json={"summary": "x", **extra})
-        assert "plan" in fields(assert_error(post, 400, "VALIDATION_ERROR"))
-        synced = assert_ok(await clients["key"].post("/api/v1/sync/111", json={**extra, "name": "locations/211"}))
-        assert synced["status"] == "skipped"
+async def test_A084_a_body_of_depth_32_is_accepted(clients: dict[str, httpx.AsyncClient]) -> None:
+    raw = b'{"a":' * 32 + b"1" + b"}" * 32
+    response = await clients["key"].post(HEARTBEAT, content=raw, headers=JSON)
+    assert_ok(response)
 
-    async def test_A103_text_that_looks_like_code(
-        self, clients: dict[str, httpx.AsyncClient], plugin: Site, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        caplog.set_level(logging.DEBUG, logger="profilesvc")
-        texts = [
-            "<script>alert(1)</script>",
-            "'; DROP TABLE keys; --",
-            "{{7*7}} ${7*7} <%= 7 %>",
-            "a\r\nSet-Cookie: b=c",
-            "\x1b[31mred\x1b[0m",
-            "‮evil",
-            "%s %d {0}",
-        ]
-        for text in texts:
-            made = await clients["user"].post(KEYS, json=key_body(name=text))
-            assert assert_ok(made, 201)["name"] == text.strip()
-            assert made.headers["content-type"] == "application/json"
-            assert "set-cookie" not in made.headers
-            assert_ok(await clients["key"].post(HEARTBEAT, json={"plugin_version": text}))
-            status = await clients["user"].get(f"/api/v1/api-keys/{plugin.key['client_id']}/status")
-            assert assert_ok(status)["plugin_version"] == text
-            assert_ok(await clients["key"].post("/api/v1/sync/111", json={"title": text}))
-            read = await clients["key"].get(f"{LOCATIONS}/111")
-            assert assert_ok(read)["title"] == text
-        ours = [record.getMessage() for record in caplog.records if record.name.startswith("profilesvc")]
-        assert not any("\n" in line or "\x1b" in line for line in ours)
+
+async def test_A090_A102_every_route_rejects_a_body_that_is_too_large(
+    clients: dict[str, httpx.AsyncClient], services: Services
+) -> None:
+    before = await rows(services)
+    many = json.dumps({f"member{number}": number for number in range(100_000)}).encode()
+    for caller, method, path in BODIES:
+        cap = (64 if caller == "nobody" else 256) * 1024
+        for raw, status in [(b"{" + b" " * cap, 413), (b"{" + b" " * (cap - 1), 400), (many, 413)]:
+            response = await clients[caller].request(method, path, content=raw, headers=JSON)
+            assert_error(response, status, {413: "PAYLOAD_TOO_LARGE", 400: "VALIDATION_ERROR"}[status])
+    for caller, method, path, body in [
+        ("user", "POST", KEYS, key_body(name="x" * 200_000)),
+        ("key", "POST", "/api/v1/sync/111", {"title": "x" * 200_000}),
+        ("key", "POST", HEARTBEAT, {"detected_plugins": ["x"] * 10_000}),
+        ("key", "POST", f"{POSTS}?locationId=111", {"summary": "x" * 200_000}),
+    ]:
+        response = await clients[caller].request(method, path, json=body)
+        assert_error(response, 400, "VALIDATION_ERROR")
+    assert await rows(services) == before
+
+
+async def test_A017_every_route_rejects_media_types_other_than_json(clients: dict[str, httpx.AsyncClient]) -> None:
+    for caller, method, path in BODIES:
+        for media in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/xml"):
+            response = await clients[caller].request(method, path, content=b"{}", headers={"Content-Type": media})
+            assert_error(response, 415, "UNSUPPORTED_MEDIA_TYPE")
+
+
+async def test_A101_a_body_cannot_set_read_only_fields(
+    clients: dict[str, httpx.AsyncClient], services: Services
+) -> None:
+    extra = {
+        "plan": "agency",
+        "user_id": 2,
+        "owner_id": 2,
+        "client_id": "mine",
+        "isVerified": True,
+        "__proto__": {"x": 1},
+        "id": 7,
+    }
+    made = assert_ok(await clients["user"].post(KEYS, json=key_body(**extra)), 201)
+    assert (made["plan"], made["client_id"].split("_")[1]) == ("pro", "1")
+    assert made["service_client_id"] != 7
+    assert_ok(await clients["key"].post(HEARTBEAT, json={**extra, "key_id": 99}))
+    switch = await clients["key"].patch(f"{LOCATIONS}/111/sync", json={"syncEnabled": True, **extra})
+    assert "isVerified" in fields(assert_error(switch, 400, "VALIDATION_ERROR"))
+    post = await clients["key"].post(f"{POSTS}?locationId=111", json={"summary": "x", **extra})
+    assert "plan" in fields(assert_error(post, 400, "VALIDATION_ERROR"))
+    synced = assert_ok(await clients["key"].post("/api/v1/sync/111", json={**extra, "name": "locations/211"}))
+    assert synced["status"] == "skipped"
+
+
+async def test_A103_text_that_looks_like_code_is_returned_unchanged(
+    clients: dict[str, httpx.AsyncClient], plugin: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="profilesvc")
+    texts = [
+        "<script>alert(1)</script>",
+        "'; DROP TABLE keys; --",
+        "{{7*7}} ${7*7} <%= 7 %>",
+        "a\r\nSet-Cookie: b=c",
+        "\x1b[31mred\x1b[0m",
+        "‮evil",
+        "%s %d {0}",
+    ]
+    for text in texts:
+        made = await clients["user"].post(KEYS, json=key_body(name=text))
+        assert assert_ok(made, 201)["name"] == text.strip()
+        assert made.headers["content-type"] == "application/json"
+        assert "set-cookie" not in made.headers
+        assert_ok(await clients["key"].post(HEARTBEAT, json={"plugin_version": text}))
+        status = await clients["user"].get(f"/api/v1/api-keys/{plugin.key['client_id']}/status")
+        assert assert_ok(status)["plugin_version"] == text
+        assert_ok(await clients["key"].post("/api/v1/sync/111", json={"title": text}))
+        read = await clients["key"].get(f"{LOCATIONS}/111")
+        assert assert_ok(read)["title"] == text
+    ours = [record.getMessage() for record in caplog.records if record.name.startswith("profilesvc")]
+    assert not any("\n" in line or "\x1b" in line for line in ours)

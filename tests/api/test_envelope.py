@@ -101,91 +101,93 @@ ODD_IDS = (
 )
 
 
-class TestFramework:
-    async def test_an_unknown_path(self, everywhere: httpx.AsyncClient, alice: httpx.AsyncClient) -> None:
-        token = {"Authorization": alice.headers["Authorization"]}
-        for path in UNKNOWN_PATHS:
-            for headers in ({}, token):
-                response = await everywhere.get(path, headers=headers)
-                assert_error(response, 404, "NOT_FOUND")
+async def test_an_unknown_path_is_not_found(everywhere: httpx.AsyncClient, alice: httpx.AsyncClient) -> None:
+    token = {"Authorization": alice.headers["Authorization"]}
+    for path in UNKNOWN_PATHS:
+        for headers in ({}, token):
+            response = await everywhere.get(path, headers=headers)
+            assert_error(response, 404, "NOT_FOUND")
 
-    async def test_A096_odd_paths_never_reach_another_resource(
-        self, everywhere: httpx.AsyncClient, alice: httpx.AsyncClient
-    ) -> None:
-        token = {"Authorization": alice.headers["Authorization"]}
-        for ident in ODD_IDS:
-            response = await everywhere.get(f"{LOCATIONS}/{ident}", headers=token)
-            assert response.status_code in (400, 404), ident
-            assert_error(
-                response, response.status_code, {400: "VALIDATION_ERROR", 404: "NOT_FOUND"}[response.status_code]
-            )
-        for ident in ("%00", "a%00b", "%ff", "%2e%2e", "a b", "x" * 5_000, "'", "%25", "*"):
-            for method, path in [
-                ("GET", f"/api/v1/api-keys/{ident}/status"),
-                ("DELETE", f"/api/v1/developer/credentials/{ident}"),
-                ("PATCH", f"/api/v1/posts/{ident}?locationId=111"),
-            ]:
-                response = await everywhere.request(method, path, headers=token, json=None)
-                assert response.status_code in (400, 404, 405), (method, ident)
 
-    async def test_A094_a_method_that_a_path_does_not_accept(self, app: Quart, everywhere: httpx.AsyncClient) -> None:
-        for path, methods in rules(app):
-            for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND", *in_process("FOO")} - methods:
-                response = await everywhere.request(method, path)
-                if path.startswith(STANDARD_PATHS):  # D-02
-                    assert_oauth_error(response, 405, "invalid_request")
-                else:
-                    assert_error(response, 405, "METHOD_NOT_ALLOWED")
-                assert set(response.headers["allow"].split(", ")) == methods, path
+async def test_A096_odd_paths_never_reach_another_resource(
+    everywhere: httpx.AsyncClient, alice: httpx.AsyncClient
+) -> None:
+    token = {"Authorization": alice.headers["Authorization"]}
+    for ident in ODD_IDS:
+        response = await everywhere.get(f"{LOCATIONS}/{ident}", headers=token)
+        assert response.status_code in (400, 404), ident
+        assert_error(response, response.status_code, {400: "VALIDATION_ERROR", 404: "NOT_FOUND"}[response.status_code])
+    for ident in ("%00", "a%00b", "%ff", "%2e%2e", "a b", "x" * 5_000, "'", "%25", "*"):
+        for method, path in [
+            ("GET", f"/api/v1/api-keys/{ident}/status"),
+            ("DELETE", f"/api/v1/developer/credentials/{ident}"),
+            ("PATCH", f"/api/v1/posts/{ident}?locationId=111"),
+        ]:
+            response = await everywhere.request(method, path, headers=token, json=None)
+            assert response.status_code in (400, 404, 405), (method, ident)
 
-    async def test_A094_a_method_override_is_ignored(
-        self, everywhere: httpx.AsyncClient, alice: httpx.AsyncClient
-    ) -> None:
-        headers = {
-            "Authorization": alice.headers["Authorization"],
-            "X-HTTP-Method-Override": "DELETE",
-            "X-Method-Override": "DELETE",
-        }
-        assert_ok(await everywhere.get("/api/v1/businesses", headers=headers, params={"_method": "DELETE"}))
 
-    async def test_A095_options_is_an_empty_204_on_every_route(self, app: Quart, everywhere: httpx.AsyncClient) -> None:
-        for path, methods in rules(app):
-            response = await everywhere.options(path)
-            assert (response.status_code, response.content) == (204, b""), path
-            assert set(response.headers["allow"].split(", ")) == methods
-            assert "content-type" not in response.headers
+async def test_A094_a_method_that_a_path_does_not_accept_is_a_405(app: Quart, everywhere: httpx.AsyncClient) -> None:
+    for path, methods in rules(app):
+        for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND", *in_process("FOO")} - methods:
+            response = await everywhere.request(method, path)
+            if path.startswith(STANDARD_PATHS):  # D-02
+                assert_oauth_error(response, 405, "invalid_request")
+            else:
+                assert_error(response, 405, "METHOD_NOT_ALLOWED")
+            assert set(response.headers["allow"].split(", ")) == methods, path
 
-    async def test_A095_head_is_get_without_its_body(
-        self, app: Quart, everywhere: httpx.AsyncClient, alice: httpx.AsyncClient
-    ) -> None:
-        token = {"Authorization": alice.headers["Authorization"]}
-        for path, methods in rules(app):
-            if "GET" not in methods:
-                continue
-            for headers in ({}, token):
-                got, head = [await everywhere.request(m, path, headers=headers) for m in ("GET", "HEAD")]
-                assert (head.status_code, head.content) == (got.status_code, b""), path
-                for name in ("content-type", "cache-control", "www-authenticate"):
-                    assert head.headers.get(name) == got.headers.get(name)
 
-    async def test_A090_bodies_that_the_framework_rejects(self, everywhere: httpx.AsyncClient) -> None:
-        async def endless() -> AsyncIterator[bytes]:
-            for _ in range(40):
-                yield b" " * 65_536
+async def test_A094_a_method_override_is_ignored(everywhere: httpx.AsyncClient, alice: httpx.AsyncClient) -> None:
+    headers = {
+        "Authorization": alice.headers["Authorization"],
+        "X-HTTP-Method-Override": "DELETE",
+        "X-Method-Override": "DELETE",
+    }
+    assert_ok(await everywhere.get("/api/v1/businesses", headers=headers, params={"_method": "DELETE"}))
 
-        big = await everywhere.post(TOKEN, content=b"x" * 17_000_000, headers=JSON)
-        assert_error(big, 413, "PAYLOAD_TOO_LARGE")
-        chunked = await everywhere.post(TOKEN, content=endless(), headers=JSON)
-        assert_error(chunked, 413, "PAYLOAD_TOO_LARGE")
-        form = await everywhere.post(TOKEN, files={"a": b"x"})
-        assert_error(form, 415, "UNSUPPORTED_MEDIA_TYPE")
 
-    async def test_a_body_on_a_route_without_one_is_ignored(
-        self, everywhere: httpx.AsyncClient, alice: httpx.AsyncClient
-    ) -> None:
-        headers = {"Authorization": alice.headers["Authorization"], "Content-Type": "text/plain"}
-        response = await everywhere.request("GET", "/api/v1/businesses", content=b"\xff{", headers=headers)
-        assert_ok(response)
+async def test_A095_options_is_an_empty_204_on_every_route(app: Quart, everywhere: httpx.AsyncClient) -> None:
+    for path, methods in rules(app):
+        response = await everywhere.options(path)
+        assert (response.status_code, response.content) == (204, b""), path
+        assert set(response.headers["allow"].split(", ")) == methods
+        assert "content-type" not in response.headers
+
+
+async def test_A095_head_is_get_without_its_body(
+    app: Quart, everywhere: httpx.AsyncClient, alice: httpx.AsyncClient
+) -> None:
+    token = {"Authorization": alice.headers["Authorization"]}
+    for path, methods in rules(app):
+        if "GET" not in methods:
+            continue
+        for headers in ({}, token):
+            got, head = [await everywhere.request(m, path, headers=headers) for m in ("GET", "HEAD")]
+            assert (head.status_code, head.content) == (got.status_code, b""), path
+            for name in ("content-type", "cache-control", "www-authenticate"):
+                assert head.headers.get(name) == got.headers.get(name)
+
+
+async def test_A090_a_body_that_the_framework_rejects_has_the_envelope(everywhere: httpx.AsyncClient) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        for _ in range(40):
+            yield b" " * 65_536
+
+    big = await everywhere.post(TOKEN, content=b"x" * 17_000_000, headers=JSON)
+    assert_error(big, 413, "PAYLOAD_TOO_LARGE")
+    chunked = await everywhere.post(TOKEN, content=endless(), headers=JSON)
+    assert_error(chunked, 413, "PAYLOAD_TOO_LARGE")
+    form = await everywhere.post(TOKEN, files={"a": b"x"})
+    assert_error(form, 415, "UNSUPPORTED_MEDIA_TYPE")
+
+
+async def test_a_body_on_a_route_without_one_is_ignored(
+    everywhere: httpx.AsyncClient, alice: httpx.AsyncClient
+) -> None:
+    headers = {"Authorization": alice.headers["Authorization"], "Content-Type": "text/plain"}
+    response = await everywhere.request("GET", "/api/v1/businesses", content=b"\xff{", headers=headers)
+    assert_ok(response)
 
 
 @pytest.mark.in_process("serves under another base URL")

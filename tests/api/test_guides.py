@@ -37,7 +37,7 @@ async def test_serves_the_files_of_the_site(http: httpx.AsyncClient, folder: Pat
 
 @pytest.mark.parametrize("name", OUTSIDE)
 @ON_ONE_DATABASE
-async def test_serves_nothing_else(http: httpx.AsyncClient, folder: Path, name: str) -> None:
+async def test_files_outside_of_the_site_are_not_found(http: httpx.AsyncClient, folder: Path, name: str) -> None:
     response = await http.get(f"/guides/{name}")
     assert response.status_code == 404
     assert "private" not in response.text

@@ -92,7 +92,7 @@ async def test_A128_many_at_once_run_once(plugin: Site, emulator: httpx.AsyncCli
     assert sum("idempotency-replayed" not in answer.headers for answer in good) == 1
 
 
-async def test_A129_invalid_keys(plugin: Site, services: Services) -> None:
+async def test_A129_an_invalid_idempotency_key_is_rejected(plugin: Site, services: Services) -> None:
     bad: list[list[tuple[str, bytes]]] = [
         [(name, value)]
         for name in ("X-Idempotency-Key", "Idempotency-Key")

@@ -66,7 +66,7 @@ def _block(sentence: str, function: Callable[..., object]) -> str:
 
 def _test() -> str:
     """Return a test, whose module can only be imported by pytest."""
-    path, name = "tests/api/test_connection.py", "test_is_received_and_names_the_next_one"
+    path, name = "tests/api/test_connection.py", "test_the_response_to_a_heartbeat_names_the_next_one"
     (source,) = re.findall(rf"^ *async def {name}\(.*?\n\n", (ROOT / path).read_text("utf-8"), re.MULTILINE | re.DOTALL)
     sentence = "A test acts by HTTP on the real app, its real database and the emulator:"
     return f"{sentence}\n\n{_PROOF}\n```python\n# {path}\n{textwrap.dedent(source).strip()}\n```\n"
