@@ -80,7 +80,7 @@ async def test_a_read_of_updates_shows_edits_in_review(alice: httpx.AsyncClient,
     assert "labels" in data["diffMask"].split(",")
 
 
-async def test_an_accept_is_one_patch_with_the_mask_and_the_providers_value(
+async def test_an_acceptance_is_one_patch_with_the_mask_and_the_providers_value(
     alice: httpx.AsyncClient, emulator: httpx.AsyncClient
 ) -> None:
     data = assert_ok(await alice.post(ACCEPT, json={"updateMask": "phoneNumbers,title"}))
@@ -106,7 +106,7 @@ async def test_an_accepted_value_becomes_the_desired_value(
     assert await patches(emulator) == []
 
 
-async def test_an_accept_publishes_no_drift(alice: httpx.AsyncClient) -> None:
+async def test_an_acceptance_publishes_no_drift(alice: httpx.AsyncClient) -> None:
     mask = {"updateMask": "title,phoneNumbers,websiteUri"}
     assert_ok(await alice.post(ACCEPT, json=mask))
     assert_ok(await alice.get(COMPARISON))
@@ -115,7 +115,9 @@ async def test_an_accept_publishes_no_drift(alice: httpx.AsyncClient) -> None:
     assert published[-1]["data"]["fields_updated"] == mask["updateMask"].split(",")
 
 
-async def test_an_accept_of_a_removed_field_clears_it(alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
+async def test_an_acceptance_of_a_removed_field_clears_it(
+    alice: httpx.AsyncClient, emulator: httpx.AsyncClient
+) -> None:
     await override(emulator, websiteUri=None)
     assert_ok(await alice.post(ACCEPT, json={"updateMask": "websiteUri"}))
     assert await patches(emulator) == [("websiteUri", {})]
@@ -124,7 +126,7 @@ async def test_an_accept_of_a_removed_field_clears_it(alice: httpx.AsyncClient, 
     assert compared["source"]["websiteUri"] is None
 
 
-async def test_an_accept_of_a_part_of_a_message_leaves_the_rest(
+async def test_an_acceptance_of_a_part_of_a_message_leaves_the_rest(
     alice: httpx.AsyncClient, emulator: httpx.AsyncClient
 ) -> None:
     theirs = {"status": "CLOSED_TEMPORARILY", "openingDate": {"year": 2001, "month": 2}, "canReopen": True}
@@ -136,13 +138,13 @@ async def test_an_accept_of_a_part_of_a_message_leaves_the_rest(
     assert assert_ok(await alice.get(HERE))["diffMask"] == ""
 
 
-async def test_an_accept_reads_a_stale_field_first(alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
+async def test_an_acceptance_reads_a_stale_field_first(alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
     """The provider rejects an edit of a field that it has just changed, until the change was read."""
     await drift(emulator, blocked={PIER: {"title": "STALE_DATA"}})
     assert_ok(await alice.post(ACCEPT, json={"updateMask": "title"}))
 
 
-async def test_a_reject_is_one_patch_with_the_owners_last_value(
+async def test_a_rejection_is_one_patch_with_the_owners_last_value(
     alice: httpx.AsyncClient, emulator: httpx.AsyncClient
 ) -> None:
     data = assert_ok(await alice.post(REJECT, json={"updateMask": "title"}))
@@ -154,14 +156,16 @@ async def test_a_reject_is_one_patch_with_the_owners_last_value(
     assert assert_ok(await alice.get(COMPARISON))["source"]["title"] == SYNCED["title"]
 
 
-async def test_a_reject_sends_all_phone_numbers_together(alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
+async def test_a_rejection_sends_all_phone_numbers_together(
+    alice: httpx.AsyncClient, emulator: httpx.AsyncClient
+) -> None:
     ours = (await document(emulator, PIER))["phoneNumbers"]
     assert ours["additionalPhones"]
     assert_ok(await alice.post(REJECT, json={"updateMask": "phoneNumbers"}))
     assert await patches(emulator) == [("phoneNumbers", {"phoneNumbers": ours})]
 
 
-async def test_a_reject_is_in_review_until_the_provider_approves_it(
+async def test_a_rejection_is_in_review_until_the_provider_approves_it(
     alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
 ) -> None:
     await drift(emulator, switches={"edit_review_seconds": 60})
@@ -305,7 +309,9 @@ async def test_a_lost_response_is_repeated_safely(
     assert (compared["source"]["title"], compared["differences"]) == (wanted, [])
 
 
-async def test_an_accept_never_interleaves_with_a_sync(alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
+async def test_an_acceptance_never_interleaves_with_a_sync(
+    alice: httpx.AsyncClient, emulator: httpx.AsyncClient
+) -> None:
     await fail(emulator, "delay", method="PATCH", seconds=0.3, times=1)
     await forget_calls(emulator)
     settling = alice.post(ACCEPT, json={"updateMask": "phoneNumbers"})
