@@ -79,127 +79,146 @@ def production(configure: Change) -> None:
     configure(environment="production")
 
 
-class TestBearer:
-    async def test_A123_an_allowed_origin_is_returned_exactly_as_it_was_sent(self, site: Site) -> None:
-        for value in [*GOOD, "http://example.com", "http://www.example.com:80"]:
-            response = await site.http.get(LOCATIONS, headers=origin(value))
-            assert_ok(response)
-            assert_readable(response, value)
+async def test_A123_an_allowed_origin_is_returned_exactly_as_it_was_sent(site: Site) -> None:
+    for value in [*GOOD, "http://example.com", "http://www.example.com:80"]:
+        response = await site.http.get(LOCATIONS, headers=origin(value))
+        assert_ok(response)
+        assert_readable(response, value)
 
-    async def test_A123_every_other_origin_is_rejected_and_not_reflected(self, site: Site) -> None:
-        for value in HOSTILE:
-            response = await site.http.get(LOCATIONS, headers=origin(value))
-            assert_refused(response)
-            assert len(value) < 6 or value not in response.text
 
-    async def test_A123_two_origins(self, site: Site, alice: httpx.AsyncClient, http: httpx.AsyncClient) -> None:
-        for values in ((GOOD_ORIGIN, GOOD_ORIGIN), (GOOD_ORIGIN, EVIL), (EVIL, GOOD_ORIGIN)):
-            for client in (site.http, alice, http):
-                response = await client.get(LOCATIONS, headers=[("Origin", value) for value in values])
-                assert_error(response, 400, "VALIDATION_ERROR")
-                assert_unreadable(response)
+async def test_A123_every_other_origin_is_rejected_and_not_reflected(site: Site) -> None:
+    for value in HOSTILE:
+        response = await site.http.get(LOCATIONS, headers=origin(value))
+        assert_refused(response)
+        assert len(value) < 6 or value not in response.text
 
-    @pytest.mark.usefixtures("production")
-    async def test_A123_http_in_production(self, site: Site, http: httpx.AsyncClient) -> None:
-        assert_refused(await site.http.get(LOCATIONS, headers=origin("http://example.com")))
-        assert_readable(await site.http.get(LOCATIONS, headers=origin(GOOD_ORIGIN)), GOOD_ORIGIN)
-        assert_unreadable(await http.options(LOCATIONS, headers=PREFLIGHT | origin("http://example.com")))
 
-    async def test_a_key_without_domains_accepts_every_origin_but_null(self, plugin: Site) -> None:
-        for value in (EVIL, "http://shop.example:8080", "https://10.0.0.1"):
-            assert_readable(await plugin.http.get(LOCATIONS, headers=origin(value)), value)
-        for value in MALFORMED:
-            assert_refused(await plugin.http.get(LOCATIONS, headers=origin(value)))
-
-    async def test_without_an_origin_nothing_is_checked_and_referer_is_ignored(self, site: Site) -> None:
-        for headers in ({}, {"Referer": EVIL}, {"Referer": GOOD_ORIGIN}):
-            response = await site.http.get(LOCATIONS, headers=headers)
-            assert_ok(response)
+async def test_A123_a_request_with_two_origins_is_rejected(
+    site: Site, alice: httpx.AsyncClient, http: httpx.AsyncClient
+) -> None:
+    for values in ((GOOD_ORIGIN, GOOD_ORIGIN), (GOOD_ORIGIN, EVIL), (EVIL, GOOD_ORIGIN)):
+        for client in (site.http, alice, http):
+            response = await client.get(LOCATIONS, headers=[("Origin", value) for value in values])
+            assert_error(response, 400, "VALIDATION_ERROR")
             assert_unreadable(response)
-        assert_refused(await site.http.get(LOCATIONS, headers={"Referer": GOOD_ORIGIN, **origin(EVIL)}))
-
-    async def test_heartbeats_are_bound_too(self, site: Site) -> None:
-        assert_refused(await site.http.post(HEARTBEAT, json={}, headers=origin(EVIL)))
-        assert_readable(await site.http.post(HEARTBEAT, json={}, headers=origin(GOOD_ORIGIN)), GOOD_ORIGIN)
-
-    async def test_D31_the_own_origin_is_accepted_for_every_caller(
-        self, site: Site, alice: httpx.AsyncClient, http: httpx.AsyncClient
-    ) -> None:
-        for client in (site.http, alice):
-            assert_readable(await client.get(LOCATIONS, headers=origin(BASE_URL)), BASE_URL)
-        response = await http.get(LOCATIONS, headers=origin(BASE_URL))
-        assert_error(response, 401, "AUTH_INVALID_TOKEN")
-        assert_readable(response, BASE_URL)
-        for value in ("https://profiles.test", "http://profiles.test:8000", "http://profiles.test.", "http://test"):
-            assert_refused(await alice.get(LOCATIONS, headers=origin(value)))
-
-    async def test_D31_in_development_any_port_of_this_machine(self, alice: httpx.AsyncClient, site: Site) -> None:
-        for value in ("http://localhost:3000", "http://127.0.0.1:8888", "https://localhost", "http://localhost"):
-            assert_readable(await alice.get(LOCATIONS, headers=origin(value)), value)
-            assert_refused(await site.http.get(LOCATIONS, headers=origin(value)))  # users' pages, not the key's
-        for value in ("http://localhost.evil.example", "http://127.0.0.2", "http://localhost.", EVIL, "null"):
-            assert_refused(await alice.get(LOCATIONS, headers=origin(value)))
-
-    @pytest.mark.usefixtures("production")
-    async def test_D31_not_in_production(self, alice: httpx.AsyncClient) -> None:
-        assert_refused(await alice.get(LOCATIONS, headers=origin("http://localhost:3000")))
-
-    async def test_D31_configured_dashboards_are_compared_as_origins(
-        self, configure: Change, alice: httpx.AsyncClient, site: Site
-    ) -> None:
-        configure(dashboard_origins=("https://dash.example:8443", "https://Other.example"))
-        for value in ("https://dash.example:8443", "https://other.example", "https://other.example:443", BASE_URL):
-            assert_readable(await alice.get(LOCATIONS, headers=origin(value)), value)
-        for value in ("https://dash.example", "http://dash.example:8443", "https://x.dash.example:8443"):
-            assert_refused(await alice.get(LOCATIONS, headers=origin(value)))
-        assert_refused(await alice.get(LOCATIONS, headers=origin("http://localhost:3000")))  # it is configured now
-        assert_refused(await site.http.get(LOCATIONS, headers=origin("https://dash.example:8443")))
 
 
-class TestOrder:
-    async def test_D03_an_unknown_token_comes_first_and_is_read_by_no_foreign_page(self, dial: Dial) -> None:
-        async with dial("garbage.garbage.garbage") as client:
-            for value in (GOOD_ORIGIN, EVIL, "null"):
-                response = await client.get(LOCATIONS, headers=origin(value))
-                assert_error(response, 401, "AUTH_INVALID_TOKEN")
-                assert_unreadable(response)
+@pytest.mark.usefixtures("production")
+async def test_A123_production_rejects_an_origin_over_http(site: Site, http: httpx.AsyncClient) -> None:
+    assert_refused(await site.http.get(LOCATIONS, headers=origin("http://example.com")))
+    assert_readable(await site.http.get(LOCATIONS, headers=origin(GOOD_ORIGIN)), GOOD_ORIGIN)
+    assert_unreadable(await http.options(LOCATIONS, headers=PREFLIGHT | origin("http://example.com")))
 
-    async def test_D03_permission_comes_before_the_origin(self, as_service: AsService) -> None:
-        reader = await as_service(permissions=["business.read"], **DOMAINS)
-        for value, check in ((EVIL, assert_unreadable), (GOOD_ORIGIN, lambda r: assert_readable(r, GOOD_ORIGIN))):
-            response = await reader.http.post("/api/v1/sync/111", json={}, headers=origin(value))
-            details = assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS")
-            assert details == {"reason": "permission_missing", "required": "business.write"}
-            check(response)
 
-    async def test_D03_the_origin_comes_before_syntax_and_location(self, site: Site) -> None:
-        for path in (f"{LOCATIONS}?page=x", f"{LOCATIONS}/a b", f"{LOCATIONS}/999", "/api/v1/posts"):
-            assert_refused(await site.http.get(path, headers=origin(EVIL)))
+async def test_a_key_without_domains_accepts_every_origin_but_null(plugin: Site) -> None:
+    for value in (EVIL, "http://shop.example:8080", "https://10.0.0.1"):
+        assert_readable(await plugin.http.get(LOCATIONS, headers=origin(value)), value)
+    for value in MALFORMED:
+        assert_refused(await plugin.http.get(LOCATIONS, headers=origin(value)))
 
-    async def test_a_deactivated_key_shows_the_reason_to_its_own_page(self, site: Site, services: Services) -> None:
-        await key_service.deactivate(services, site.key["client_id"], "billing_issue")
-        for value, check in ((EVIL, assert_unreadable), (GOOD_ORIGIN, lambda r: assert_readable(r, GOOD_ORIGIN))):
-            response = await site.http.get(LOCATIONS, headers=origin(value))
-            details = assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS")
-            assert details["deactivation_reason"] == "billing_issue"
-            check(response)
 
-    async def test_A125_errors_after_the_origin_was_accepted_are_readable(self, site: Site) -> None:
-        for path, status in ((f"{LOCATIONS}/999", 403), (f"{LOCATIONS}?page=x", 400), ("/api/v1/posts", 400)):
-            response = await site.http.get(path, headers=origin(GOOD_ORIGIN))
-            assert response.status_code == status
-            assert_readable(response, GOOD_ORIGIN)
+async def test_a_request_without_an_origin_is_not_checked_and_referer_is_ignored(site: Site) -> None:
+    for headers in ({}, {"Referer": EVIL}, {"Referer": GOOD_ORIGIN}):
+        response = await site.http.get(LOCATIONS, headers=headers)
+        assert_ok(response)
+        assert_unreadable(response)
+    assert_refused(await site.http.get(LOCATIONS, headers={"Referer": GOOD_ORIGIN, **origin(EVIL)}))
 
-    async def test_A125_a_failure_within_is_readable_too(self, site: Site, change: Change) -> None:
-        change(provider=Broken())
-        path = f"{LOCATIONS}/111/refresh-verification"
-        response = await site.http.post(path, headers=origin(GOOD_ORIGIN))
-        assert_error(response, 500, "INTERNAL_ERROR")
+
+async def test_a_heartbeat_is_bound_to_the_domains_of_its_key(site: Site) -> None:
+    assert_refused(await site.http.post(HEARTBEAT, json={}, headers=origin(EVIL)))
+    assert_readable(await site.http.post(HEARTBEAT, json={}, headers=origin(GOOD_ORIGIN)), GOOD_ORIGIN)
+
+
+async def test_D31_the_origin_of_the_service_is_accepted_for_every_caller(
+    site: Site, alice: httpx.AsyncClient, http: httpx.AsyncClient
+) -> None:
+    for client in (site.http, alice):
+        assert_readable(await client.get(LOCATIONS, headers=origin(BASE_URL)), BASE_URL)
+    response = await http.get(LOCATIONS, headers=origin(BASE_URL))
+    assert_error(response, 401, "AUTH_INVALID_TOKEN")
+    assert_readable(response, BASE_URL)
+    for value in ("https://profiles.test", "http://profiles.test:8000", "http://profiles.test.", "http://test"):
+        assert_refused(await alice.get(LOCATIONS, headers=origin(value)))
+
+
+async def test_D31_development_accepts_users_from_any_port_of_this_machine(
+    alice: httpx.AsyncClient, site: Site
+) -> None:
+    for value in ("http://localhost:3000", "http://127.0.0.1:8888", "https://localhost", "http://localhost"):
+        assert_readable(await alice.get(LOCATIONS, headers=origin(value)), value)
+        assert_refused(await site.http.get(LOCATIONS, headers=origin(value)))  # users' pages, not the key's
+    for value in ("http://localhost.evil.example", "http://127.0.0.2", "http://localhost.", EVIL, "null"):
+        assert_refused(await alice.get(LOCATIONS, headers=origin(value)))
+
+
+@pytest.mark.usefixtures("production")
+async def test_D31_production_accepts_no_port_of_this_machine(alice: httpx.AsyncClient) -> None:
+    assert_refused(await alice.get(LOCATIONS, headers=origin("http://localhost:3000")))
+
+
+async def test_D31_configured_dashboards_are_compared_as_origins(
+    configure: Change, alice: httpx.AsyncClient, site: Site
+) -> None:
+    configure(dashboard_origins=("https://dash.example:8443", "https://Other.example"))
+    for value in ("https://dash.example:8443", "https://other.example", "https://other.example:443", BASE_URL):
+        assert_readable(await alice.get(LOCATIONS, headers=origin(value)), value)
+    for value in ("https://dash.example", "http://dash.example:8443", "https://x.dash.example:8443"):
+        assert_refused(await alice.get(LOCATIONS, headers=origin(value)))
+    assert_refused(await alice.get(LOCATIONS, headers=origin("http://localhost:3000")))  # it is configured now
+    assert_refused(await site.http.get(LOCATIONS, headers=origin("https://dash.example:8443")))
+
+
+async def test_D03_the_token_is_checked_before_the_origin_and_no_page_reads_the_error(dial: Dial) -> None:
+    async with dial("garbage.garbage.garbage") as client:
+        for value in (GOOD_ORIGIN, EVIL, "null"):
+            response = await client.get(LOCATIONS, headers=origin(value))
+            assert_error(response, 401, "AUTH_INVALID_TOKEN")
+            assert_unreadable(response)
+
+
+async def test_D03_the_permission_is_checked_before_the_origin(as_service: AsService) -> None:
+    reader = await as_service(permissions=["business.read"], **DOMAINS)
+    for value, check in ((EVIL, assert_unreadable), (GOOD_ORIGIN, lambda r: assert_readable(r, GOOD_ORIGIN))):
+        response = await reader.http.post("/api/v1/sync/111", json={}, headers=origin(value))
+        details = assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS")
+        assert details == {"reason": "permission_missing", "required": "business.write"}
+        check(response)
+
+
+async def test_D03_the_origin_is_checked_before_syntax_and_location(site: Site) -> None:
+    for path in (f"{LOCATIONS}?page=x", f"{LOCATIONS}/a b", f"{LOCATIONS}/999", "/api/v1/posts"):
+        assert_refused(await site.http.get(path, headers=origin(EVIL)))
+
+
+async def test_a_deactivated_key_shows_the_reason_to_its_own_page(site: Site, services: Services) -> None:
+    await key_service.deactivate(services, site.key["client_id"], "billing_issue")
+    for value, check in ((EVIL, assert_unreadable), (GOOD_ORIGIN, lambda r: assert_readable(r, GOOD_ORIGIN))):
+        response = await site.http.get(LOCATIONS, headers=origin(value))
+        details = assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS")
+        assert details["deactivation_reason"] == "billing_issue"
+        check(response)
+
+
+async def test_A125_an_allowed_page_can_read_errors_that_follow_the_origin_check(site: Site) -> None:
+    for path, status in ((f"{LOCATIONS}/999", 403), (f"{LOCATIONS}?page=x", 400), ("/api/v1/posts", 400)):
+        response = await site.http.get(path, headers=origin(GOOD_ORIGIN))
+        assert response.status_code == status
         assert_readable(response, GOOD_ORIGIN)
 
 
+async def test_A125_an_allowed_page_can_read_an_internal_error(site: Site, change: Change) -> None:
+    change(provider=Broken())
+    path = f"{LOCATIONS}/111/refresh-verification"
+    response = await site.http.post(path, headers=origin(GOOD_ORIGIN))
+    assert_error(response, 500, "INTERNAL_ERROR")
+    assert_readable(response, GOOD_ORIGIN)
+
+
 class TestTokenRoute:
-    async def test_D30_the_keys_rule_applies_after_the_secret_check(self, http: httpx.AsyncClient, site: Site) -> None:
+    async def test_D30_a_token_is_issued_only_to_an_origin_of_its_key(
+        self, http: httpx.AsyncClient, site: Site
+    ) -> None:
         grants = [
             {"grant_type": "client_credentials", **site.credentials},
             {"grant_type": "refresh_token", "refresh_token": site.tokens["refresh_token"]},
@@ -212,14 +231,16 @@ class TestTokenRoute:
             assert_ok(response)
             assert_readable(response, GOOD_ORIGIN)
 
-    async def test_D30_a_wrong_secret_does_not_reveal_domains(self, http: httpx.AsyncClient, site: Site) -> None:
+    async def test_D30_a_wrong_secret_does_not_reveal_the_domains_of_the_key(
+        self, http: httpx.AsyncClient, site: Site
+    ) -> None:
         wrong = {"grant_type": "client_credentials", **site.credentials, "client_secret": "x"}
         for value in (EVIL, GOOD_ORIGIN):
             response = await http.post(TOKEN, json=wrong, headers=origin(value))
             assert_error(response, 401, "AUTH_INVALID_TOKEN")
             assert_unreadable(response)
 
-    async def test_a_refresh_rejected_for_its_origin_does_not_use_the_token(
+    async def test_a_refresh_rejected_for_its_origin_does_not_use_up_the_token(
         self, http: httpx.AsyncClient, site: Site
     ) -> None:
         grant = {"grant_type": "refresh_token", "refresh_token": site.tokens["refresh_token"]}
@@ -227,7 +248,9 @@ class TestTokenRoute:
             assert_refused(await http.post(TOKEN, json=grant, headers=origin(EVIL)))
         assert_ok(await http.post(TOKEN, json=grant))
 
-    async def test_A028_the_check_uses_only_site_domain(self, http: httpx.AsyncClient, site: Site) -> None:
+    async def test_A028_the_check_of_credentials_uses_only_site_domain(
+        self, http: httpx.AsyncClient, site: Site
+    ) -> None:
         body = {**site.credentials, "site_domain": "example.com"}
         for value, check in ((EVIL, assert_unreadable), (GOOD_ORIGIN, lambda r: assert_readable(r, GOOD_ORIGIN))):
             response = await http.post(VALIDATE, json=body, headers=origin(value))
@@ -269,7 +292,9 @@ class ReadOnly:
 
 
 class TestPreflight:
-    async def test_A124_an_origin_of_a_live_key(self, http: httpx.AsyncClient, site: Site) -> None:
+    async def test_A124_a_preflight_accepts_only_origins_of_live_keys(
+        self, http: httpx.AsyncClient, site: Site
+    ) -> None:
         for value in [*GOOD, "http://example.com"]:
             assert await preflight(http, value), value
         for value in HOSTILE:
@@ -277,7 +302,7 @@ class TestPreflight:
                 assert not await preflight(http, value), value
 
     @pytest.mark.in_process("takes away the writing of the app's database")
-    async def test_A124_no_state_is_touched(
+    async def test_A124_a_preflight_writes_nothing(
         self, http: httpx.AsyncClient, site: Site, app: Quart, services: Services
     ) -> None:
         app.extensions["profilesvc"] = replace(services, storage=ReadOnly(services))  # type: ignore[arg-type]
@@ -285,7 +310,9 @@ class TestPreflight:
         assert not await preflight(http, EVIL)
         await services.background.drain()
 
-    async def test_A124_on_every_route(self, http: httpx.AsyncClient, site: Site, app: Quart) -> None:
+    async def test_A124_every_route_responds_to_a_preflight_by_its_origin(
+        self, http: httpx.AsyncClient, site: Site, app: Quart
+    ) -> None:
         for path, methods in walk(app):
             assert await preflight(http, GOOD_ORIGIN, path), path
             assert not await preflight(http, EVIL, path), path
@@ -320,7 +347,7 @@ class TestPreflight:
         assert await preflight(http, "https://dash.example")
         assert not await preflight(http, "http://localhost:5173")
 
-    async def test_A124_a_page_without_tls_is_for_development(
+    async def test_A124_a_page_without_tls_is_accepted_only_in_development(
         self, http: httpx.AsyncClient, site: Site, configure: Change
     ) -> None:
         assert await preflight(http, "http://example.com")
@@ -329,14 +356,14 @@ class TestPreflight:
         assert await preflight(http, GOOD_ORIGIN)
 
     @pytest.mark.parametrize(("environment", "accepted"), [("development", True), ("production", False)])
-    async def test_A124_a_key_for_this_machine_is_for_development(
+    async def test_A124_a_key_for_this_machine_is_accepted_only_in_development(
         self, http: httpx.AsyncClient, as_service: AsService, configure: Change, environment: str, accepted: bool
     ) -> None:
         await as_service(primary_domain="localhost")
         configure(dashboard_origins=("https://dash.example",), environment=environment)
         assert await preflight(http, "https://localhost") is accepted
 
-    async def test_A124_only_live_keys_count(
+    async def test_A124_revoked_expired_and_deactivated_keys_accept_no_page(
         self,
         http: httpx.AsyncClient,
         alice: httpx.AsyncClient,
@@ -359,7 +386,7 @@ class TestPreflight:
         await as_service(primary_domain="revoked.example")
         assert await preflight(http, "https://revoked.example")
 
-    async def test_A124_a_live_key_counts_behind_many_that_are_not(
+    async def test_A124_a_preflight_finds_a_live_key_behind_many_deactivated_ones(
         self, http: httpx.AsyncClient, as_service: AsService, services: Services
     ) -> None:
         held, live = [await as_service(primary_domain="many.example") for _ in range(2)]
@@ -396,7 +423,7 @@ class TestPreflight:
             await session.execute(update(tables.users).where(tables.users.c.id == last).values(suspended_at=None))
         assert await preflight(http, "https://many.example")
 
-    async def test_A124_keys_of_a_suspended_owner_do_not_count(
+    async def test_A124_keys_of_a_suspended_owner_accept_no_page(
         self, http: httpx.AsyncClient, site: Site, services: Services
     ) -> None:
         async with services.storage.write() as session:
@@ -413,7 +440,9 @@ class TestPreflight:
         assert_ok(await alice.delete(f"/api/v1/developer/credentials/{plugin.key['client_id']}"))
         assert not await preflight(http, EVIL)
 
-    async def test_other_options_requests_are_unchanged(self, http: httpx.AsyncClient, site: Site) -> None:
+    async def test_options_requests_that_are_no_preflight_are_unchanged(
+        self, http: httpx.AsyncClient, site: Site
+    ) -> None:
         plain = await http.options(LOCATIONS)
         assert (plain.status_code, plain.content) == (204, b"")
         assert set(plain.headers["allow"].split(", ")) == {"GET", "HEAD", "OPTIONS"}
@@ -424,7 +453,9 @@ class TestPreflight:
         assert_error(await http.options("/api/v1/nothing", headers=PREFLIGHT | origin(EVIL)), 404, "NOT_FOUND")
 
     @on_one_server
-    async def test_the_look_up_is_a_search_of_one_index(self, site: Site, services: Services, database: str) -> None:
+    async def test_the_lookup_of_a_domain_searches_one_index(
+        self, site: Site, services: Services, database: str
+    ) -> None:
         """By domain and time: keys that have ended are not even passed by."""
         statement = ENTRIES.statement.params(domain="example.com", until=1, owner_id=0, key_id=0)
         compiled = str(statement.compile(services.storage.engine, compile_kwargs={"literal_binds": True}))
@@ -493,7 +524,7 @@ class TestEveryRoute:
         self, app: Quart, everyone: list[httpx.AsyncClient]
     ) -> None:
         alike = ["https://example.com.evil.com", "https://xexample.com", "https://example.com@evil.com"]
-        hostile = [EVIL, "null", *effort([], alike)]  # TestBearer has all that is hostile
+        hostile = [EVIL, "null", *effort([], alike)]  # a test of A123 sends all of HOSTILE
         for path, methods in walk(app):
             sent = [(method, value) for method in [*sorted(methods), "OPTIONS", "PUT"] for value in hostile]
             for method, value, client in [(*each, one) for at, each in enumerate(sent) for one in some(everyone, at)]:
@@ -503,7 +534,7 @@ class TestEveryRoute:
                 assert not any(value in given for given in response.headers.values())
 
     @ON_ONE_DATABASE
-    async def test_A125_never_a_star_never_credentials_always_vary(
+    async def test_A125_responses_vary_by_origin_and_allow_no_star_and_no_credentials(
         self, app: Quart, everyone: list[httpx.AsyncClient]
     ) -> None:
         paths = [*walk(app), ("/api/v1/nothing", {"GET"}), ("/nothing", {"GET"}), ("//x", {"GET"})]
@@ -518,7 +549,7 @@ class TestEveryRoute:
                 assert "access-control-allow-credentials" not in response.headers
                 assert response.headers.get("access-control-allow-origin") in (None, value)
 
-    async def test_A125_every_bearer_route_can_be_read_by_an_allowed_page(self, app: Quart, site: Site) -> None:
+    async def test_A125_an_allowed_page_can_read_every_bearer_route(self, app: Quart, site: Site) -> None:
         for path, methods in walk(app):
             if not path.startswith("/api/") or path in (TOKEN, VALIDATE):
                 continue

@@ -49,140 +49,148 @@ async def spent(services: Services) -> int:
         return (await usage.find(session, 1, month_start(services.clock.now()))).used
 
 
-class TestAnswer:
-    async def test_is_the_whole_post_in_review(self, plugin: Site) -> None:
-        response = await create(plugin.http)
-        data = assert_ok(response, 201)
-        assert "accounts/" not in response.text
-        assert Post.model_validate(data).name == data["name"]
-        ident = data["name"].removeprefix("locations/111/localPosts/")
-        assert ident.isdigit()
-        assert data == POST | {
-            "name": data["name"],
-            "topicType": "STANDARD",
-            "state": "PROCESSING",
-            "createTime": "2026-01-02T03:04:05.678Z",
-            "updateTime": "2026-01-02T03:04:05.678Z",
-            "searchUrl": f"https://search.example/p/{ident}",
-        }
-        assert assert_ok(await plugin.http.get(PATH, params=PIER))["localPosts"][0] == data
-
-    async def test_returns_the_address_of_the_post(self, plugin: Site) -> None:
-        """Also to a repeat; the path is the one that changes and deletes it."""
-        first = await create(plugin.http, headers=KEY)
-        ident = assert_ok(first, 201)["name"].rpartition("/")[2]
-        assert first.headers["location"] == f"{PATH}/{ident}?locationId=locations/111"
-        assert (await create(plugin.http, headers=KEY)).headers["location"] == first.headers["location"]
-        changed = await plugin.http.patch(first.headers["location"], json={"summary": "Changed"})
-        assert assert_ok(changed)["summary"] == "Changed"
-        assert "location" not in changed.headers
-        assert_ok(await plugin.http.delete(first.headers["location"]))
-
-    async def test_is_processing_even_if_the_provider_was_faster(
-        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
-    ) -> None:
-        await emulator.put("/__emulator/state", json={"switches": {"review_seconds": 0}})
-        assert assert_ok(await create(alice), 201)["state"] == "PROCESSING"
-        clock.advance(seconds=6)
-        assert assert_ok(await alice.get(PATH, params=PIER))["localPosts"][0]["state"] == "LIVE"
-
-    @pytest.mark.parametrize("topic", ["STANDARD", "EVENT", "OFFER", "ALERT"])
-    async def test_needs_only_the_required_fields(self, alice: httpx.AsyncClient, topic: str) -> None:
-        body = {"summary": POST["summary"], "topicType": topic}
-        assert assert_ok(await create(alice, body=body), 201)["topicType"] == topic
+async def test_a_new_post_is_returned_whole_and_in_review(plugin: Site) -> None:
+    response = await create(plugin.http)
+    data = assert_ok(response, 201)
+    assert "accounts/" not in response.text
+    assert Post.model_validate(data).name == data["name"]
+    ident = data["name"].removeprefix("locations/111/localPosts/")
+    assert ident.isdigit()
+    assert data == POST | {
+        "name": data["name"],
+        "topicType": "STANDARD",
+        "state": "PROCESSING",
+        "createTime": "2026-01-02T03:04:05.678Z",
+        "updateTime": "2026-01-02T03:04:05.678Z",
+        "searchUrl": f"https://search.example/p/{ident}",
+    }
+    assert assert_ok(await plugin.http.get(PATH, params=PIER))["localPosts"][0] == data
 
 
-class TestRefusals:
-    async def test_of_a_body_against_the_rules_comes_before_the_plan(
-        self, services: Services, as_user: AsUser, emulator: httpx.AsyncClient
-    ) -> None:
-        for client, location in ((await as_user(ALICE), "111"), (await as_user(CAROL), "311")):
-            body = {"summary": "", "colour": "red", "callToAction": {"actionType": "BOOK"}}
-            response = await create(client, body=body, params={"locationId": location})
-            problems = fields(assert_error(response, 400, "VALIDATION_ERROR"))
-            assert set(problems) == {"summary", "colour", "callToAction.url"}
-        assert (await calls(emulator, "POST"), await spent(services)) == ([], 0)
+async def test_the_location_header_has_the_address_of_the_new_post(plugin: Site) -> None:
+    """Also to a repeat; the path is the one that changes and deletes it."""
+    first = await create(plugin.http, headers=KEY)
+    ident = assert_ok(first, 201)["name"].rpartition("/")[2]
+    assert first.headers["location"] == f"{PATH}/{ident}?locationId=locations/111"
+    assert (await create(plugin.http, headers=KEY)).headers["location"] == first.headers["location"]
+    changed = await plugin.http.patch(first.headers["location"], json={"summary": "Changed"})
+    assert assert_ok(changed)["summary"] == "Changed"
+    assert "location" not in changed.headers
+    assert_ok(await plugin.http.delete(first.headers["location"]))
 
-    async def test_A141_of_the_plan_comes_before_the_quota(self, services: Services, as_user: AsUser) -> None:
-        await spend(services, 5, user_id=3)
-        response = await create(await as_user(CAROL), params={"locationId": "311"})
-        assert_error(response, 403, "PLAN_RESTRICTION")
 
-    async def test_of_the_quota_ends_with_the_month(
-        self, plugin: Site, services: Services, emulator: httpx.AsyncClient, clock: FrozenClock
-    ) -> None:
-        await spend(services, LIMIT)
-        response = await create(plugin.http)
-        assert assert_error(response, 429, "QUOTA_EXCEEDED") == {
-            "limit": LIMIT,
-            "used": LIMIT,
-            "resets_at": "2026-02-01T00:00:00.000Z",
-        }
-        seconds = int(response.headers["retry-after"])
-        assert await calls(emulator, "POST") == []
-        clock.advance(seconds=seconds - 1)
-        assert_error(await create(plugin.http), 429, "QUOTA_EXCEEDED")
-        clock.advance(seconds=1)
-        assert_ok(await create(plugin.http), 201)
+async def test_a_new_post_is_processing_even_if_the_provider_was_faster(
+    alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
+) -> None:
+    await emulator.put("/__emulator/state", json={"switches": {"review_seconds": 0}})
+    assert assert_ok(await create(alice), 201)["state"] == "PROCESSING"
+    clock.advance(seconds=6)
+    assert assert_ok(await alice.get(PATH, params=PIER))["localPosts"][0]["state"] == "LIVE"
 
-    async def test_A140_of_the_quota_are_exact_in_a_race(
-        self, alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient
-    ) -> None:
-        await spend(services, LIMIT - 5)
-        answers = await asyncio.gather(*[create(alice) for _ in range(CROWD)])
-        statuses = [answer.status_code for answer in answers]
-        assert (statuses.count(201), statuses.count(429)) == (5, CROWD - 5)
-        assert (len(await calls(emulator, "POST")), await spent(services)) == (5, LIMIT)
 
-    async def test_A140_of_the_provider_in_a_race_give_all_of_the_quota_back(
-        self, alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient
-    ) -> None:
-        await spend(services, LIMIT - 5)
-        await fail(emulator, times=1000, status=400)
-        answers = [answer.status_code for answer in await asyncio.gather(*[create(alice) for _ in range(50)])]
-        assert set(answers) <= {429, 502}
-        assert answers.count(502) >= 5
-        assert await spent(services) == LIMIT - 5
+@pytest.mark.parametrize("topic", ["STANDARD", "EVENT", "OFFER", "ALERT"])
+async def test_a_new_post_needs_only_the_required_fields(alice: httpx.AsyncClient, topic: str) -> None:
+    body = {"summary": POST["summary"], "topicType": topic}
+    assert assert_ok(await create(alice, body=body), 201)["topicType"] == topic
 
-    @pytest.mark.parametrize(
-        ("fault", "reason", "retryable"),
-        [
-            ({"status": 400}, "rejected", False),
-            ({"status": 401}, "unavailable", False),
-            ({"status": 403}, "rejected", False),
-            ({"status": 429}, "rate_limited", True),
-            ({"status": 500}, "unavailable", True),
-            ({"status": 503}, "unavailable", True),
-            ({"kind": "broken_body"}, "unavailable", True),
-            ({"kind": "huge"}, "unavailable", False),
-            ({"kind": "redirect"}, "unavailable", False),
-        ],
-    )
-    async def test_A142_of_the_provider_give_the_quota_back_unless_the_post_may_exist(
-        self,
-        alice: httpx.AsyncClient,
-        services: Services,
-        emulator: httpx.AsyncClient,
-        fault: dict[str, Any],
-        reason: str,
-        retryable: bool,
-    ) -> None:
-        await fail(emulator, **fault)
-        response = await create(alice)
-        details = assert_error(response, 502, "PROVIDER_API_ERROR")
-        assert (details["reason"], details["retryable"]) == (reason, retryable)
-        assert "emulator" not in response.text
-        assert await spent(services) == (fault.get("kind") in {"broken_body", "huge"})
-        await emulator.delete("/__emulator/faults")
-        assert_ok(await create(alice), 201)
 
-    async def test_of_the_provider_name_the_field(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
-        await emulator.put("/__emulator/state", json={"switches": {"strict": True}})
-        response = await create(alice, body={**POST, "topicType": "EVENT"})
-        details = assert_error(response, 502, "PROVIDER_API_ERROR")
-        assert (details["reason"], details["provider_status"]) == ("rejected", 400)
-        assert (details["provider_code"], details["fields"]) == ("INVALID_ARGUMENT", ["event"])
-        assert " at event: " in response.json()["error"]["message"]
+async def test_an_invalid_body_is_rejected_before_the_plan_is_checked(
+    services: Services, as_user: AsUser, emulator: httpx.AsyncClient
+) -> None:
+    for client, location in ((await as_user(ALICE), "111"), (await as_user(CAROL), "311")):
+        body = {"summary": "", "colour": "red", "callToAction": {"actionType": "BOOK"}}
+        response = await create(client, body=body, params={"locationId": location})
+        problems = fields(assert_error(response, 400, "VALIDATION_ERROR"))
+        assert set(problems) == {"summary", "colour", "callToAction.url"}
+    assert (await calls(emulator, "POST"), await spent(services)) == ([], 0)
+
+
+async def test_A141_the_plan_is_checked_before_the_quota(services: Services, as_user: AsUser) -> None:
+    await spend(services, 5, user_id=3)
+    response = await create(await as_user(CAROL), params={"locationId": "311"})
+    assert_error(response, 403, "PLAN_RESTRICTION")
+
+
+async def test_a_quota_that_is_used_up_rejects_posts_until_the_month_ends(
+    plugin: Site, services: Services, emulator: httpx.AsyncClient, clock: FrozenClock
+) -> None:
+    await spend(services, LIMIT)
+    response = await create(plugin.http)
+    assert assert_error(response, 429, "QUOTA_EXCEEDED") == {
+        "limit": LIMIT,
+        "used": LIMIT,
+        "resets_at": "2026-02-01T00:00:00.000Z",
+    }
+    seconds = int(response.headers["retry-after"])
+    assert await calls(emulator, "POST") == []
+    clock.advance(seconds=seconds - 1)
+    assert_error(await create(plugin.http), 429, "QUOTA_EXCEEDED")
+    clock.advance(seconds=1)
+    assert_ok(await create(plugin.http), 201)
+
+
+async def test_A140_simultaneous_posts_do_not_exceed_the_quota(
+    alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient
+) -> None:
+    await spend(services, LIMIT - 5)
+    answers = await asyncio.gather(*[create(alice) for _ in range(CROWD)])
+    statuses = [answer.status_code for answer in answers]
+    assert (statuses.count(201), statuses.count(429)) == (5, CROWD - 5)
+    assert (len(await calls(emulator, "POST")), await spent(services)) == (5, LIMIT)
+
+
+async def test_A140_simultaneous_posts_that_the_provider_rejects_give_the_quota_back(
+    alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient
+) -> None:
+    await spend(services, LIMIT - 5)
+    await fail(emulator, times=1000, status=400)
+    answers = [answer.status_code for answer in await asyncio.gather(*[create(alice) for _ in range(50)])]
+    assert set(answers) <= {429, 502}
+    assert answers.count(502) >= 5
+    assert await spent(services) == LIMIT - 5
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason", "retryable"),
+    [
+        ({"status": 400}, "rejected", False),
+        ({"status": 401}, "unavailable", False),
+        ({"status": 403}, "rejected", False),
+        ({"status": 429}, "rate_limited", True),
+        ({"status": 500}, "unavailable", True),
+        ({"status": 503}, "unavailable", True),
+        ({"kind": "broken_body"}, "unavailable", True),
+        ({"kind": "huge"}, "unavailable", False),
+        ({"kind": "redirect"}, "unavailable", False),
+    ],
+)
+async def test_A142_a_failure_gives_the_quota_back_unless_the_post_may_exist(
+    alice: httpx.AsyncClient,
+    services: Services,
+    emulator: httpx.AsyncClient,
+    fault: dict[str, Any],
+    reason: str,
+    retryable: bool,
+) -> None:
+    await fail(emulator, **fault)
+    response = await create(alice)
+    details = assert_error(response, 502, "PROVIDER_API_ERROR")
+    assert (details["reason"], details["retryable"]) == (reason, retryable)
+    assert "emulator" not in response.text
+    assert await spent(services) == (fault.get("kind") in {"broken_body", "huge"})
+    await emulator.delete("/__emulator/faults")
+    assert_ok(await create(alice), 201)
+
+
+async def test_a_rejection_by_the_provider_names_the_field(
+    alice: httpx.AsyncClient, emulator: httpx.AsyncClient
+) -> None:
+    await emulator.put("/__emulator/state", json={"switches": {"strict": True}})
+    response = await create(alice, body={**POST, "topicType": "EVENT"})
+    details = assert_error(response, 502, "PROVIDER_API_ERROR")
+    assert (details["reason"], details["provider_status"]) == ("rejected", 400)
+    assert (details["provider_code"], details["fields"]) == ("INVALID_ARGUMENT", ["event"])
+    assert " at event: " in response.json()["error"]["message"]
 
 
 class TestTimeout:
@@ -190,7 +198,7 @@ class TestTimeout:
     def settings(self, settings: Settings) -> Settings:
         return settings.model_copy(update={"provider": ProviderSettings(timeout_seconds=0.3)})
 
-    async def test_a_post_that_may_exist_stays_counted(
+    async def test_a_post_that_may_exist_after_a_timeout_stays_counted(
         self, alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient
     ) -> None:
         await fail(emulator, kind="delay", seconds=2)
@@ -199,103 +207,113 @@ class TestTimeout:
         assert await spent(services) == 1
 
 
-class TestIdempotency:
-    async def test_replays_the_first_response(
-        self, alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient
-    ) -> None:
-        first, second = [await create(alice, headers=KEY) for _ in range(2)]
-        assert assert_ok(first, 201) == assert_ok(second, 201)
-        assert "idempotency-replayed" not in first.headers
-        assert second.headers["idempotency-replayed"] == "true"
-        assert (len(await calls(emulator, "POST")), await spent(services)) == (1, 1)
+async def test_a_repeat_replays_the_first_response(
+    alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient
+) -> None:
+    first, second = [await create(alice, headers=KEY) for _ in range(2)]
+    assert assert_ok(first, 201) == assert_ok(second, 201)
+    assert "idempotency-replayed" not in first.headers
+    assert second.headers["idempotency-replayed"] == "true"
+    assert (len(await calls(emulator, "POST")), await spent(services)) == (1, 1)
 
-    async def test_rejects_the_key_with_another_body(self, alice: httpx.AsyncClient) -> None:
-        assert_ok(await create(alice, headers=KEY), 201)
-        assert_error(await create(alice, body={"summary": "Other"}, headers=KEY), 422, "IDEMPOTENCY_KEY_REUSED")
 
-    async def test_separates_locations_and_callers(
-        self, alice: httpx.AsyncClient, plugin: Site, as_user: AsUser
-    ) -> None:
-        answers = [await create(client, headers=KEY) for client in (alice, plugin.http)]
-        answers.append(await create(alice, params={"locationId": "112"}, headers=KEY))
-        answers.append(await create(await as_user(BOB), params=BIKES, headers=KEY))
-        assert len({assert_ok(answer, 201)["name"] for answer in answers}) == 4
+async def test_an_idempotency_key_with_another_body_is_rejected(alice: httpx.AsyncClient) -> None:
+    assert_ok(await create(alice, headers=KEY), 201)
+    assert_error(await create(alice, body={"summary": "Other"}, headers=KEY), 422, "IDEMPOTENCY_KEY_REUSED")
 
-    async def test_does_not_store_correctable_errors(self, alice: httpx.AsyncClient, services: Services) -> None:
-        assert_error(await create(alice, body={}, headers=KEY), 400, "VALIDATION_ERROR")
-        await spend(services, LIMIT)
-        assert_error(await create(alice, headers=KEY), 429, "QUOTA_EXCEEDED")
-        async with services.storage.write() as session:
-            await usage.settle(session, 1, month_start(services.clock.now()), given_back=1)
-        assert_ok(await create(alice, headers=KEY), 201)
 
-    async def test_replays_a_final_rejection_and_retries_a_temporary_one(
-        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
-    ) -> None:
-        await fail(emulator, times=1, status=503)
-        assert_error(await create(alice, headers=KEY), 502, "PROVIDER_API_ERROR")
-        await fail(emulator, times=1, status=400)
-        refused, replayed = [await create(alice, headers=KEY) for _ in range(2)]
-        assert assert_error(refused, 502, "PROVIDER_API_ERROR") == assert_error(replayed, 502, "PROVIDER_API_ERROR")
-        assert replayed.headers["idempotency-replayed"] == "true"
+async def test_an_idempotency_key_is_separate_for_each_location_and_caller(
+    alice: httpx.AsyncClient, plugin: Site, as_user: AsUser
+) -> None:
+    answers = [await create(client, headers=KEY) for client in (alice, plugin.http)]
+    answers.append(await create(alice, params={"locationId": "112"}, headers=KEY))
+    answers.append(await create(await as_user(BOB), params=BIKES, headers=KEY))
+    assert len({assert_ok(answer, 201)["name"] for answer in answers}) == 4
 
-    async def test_A133_finds_the_post_of_an_attempt_that_never_ended(
-        self, alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient
-    ) -> None:
-        media = [{"mediaFormat": "PHOTO", "sourceUrl": "https://harbour.example/bread.jpg"}]
-        first = assert_ok(await create(alice, body={**POST, "media": media}, headers=KEY), 201)
-        month = str(month_start(services.clock.now()))
-        async with services.storage.write() as session:  # as if the process had died before it could store the post
-            await session.execute(update(idempotency).values(status=None, answer=month, lease_until=0))
-            await session.execute(delete(tables.posts).where(tables.posts.c.document.contains(first["name"])))
-            await session.execute(delete(events).where(events.c.type == "post.created"))
-        again = await create(alice, body={**POST, "media": media}, headers=KEY)
-        assert assert_ok(again, 201) == first
-        assert "idempotency-replayed" not in again.headers
-        assert (len(await calls(emulator, "POST")), await spent(services)) == (1, 1)
-        assert len(await names(alice)) == 13
 
-    async def test_needs_no_quota_for_a_post_that_was_counted_before(
-        self, alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient, clock: FrozenClock
-    ) -> None:
-        await spend(services, LIMIT - 1)
-        for after in (False, True):  # the request is lost, then the response
-            await fail(emulator, times=1, kind="disconnect", after=after, match={"path": "/v4", "method": "POST"})
-            assert_error(await create(alice, headers=KEY), 502, "PROVIDER_API_ERROR")
-            clock.advance(seconds=1)
-        assert_ok(await create(alice, headers=KEY), 201)
-        assert await spent(services) == LIMIT
-        assert len(await names(alice)) == 13
+async def test_a_correctable_error_is_not_stored_under_an_idempotency_key(
+    alice: httpx.AsyncClient, services: Services
+) -> None:
+    assert_error(await create(alice, body={}, headers=KEY), 400, "VALIDATION_ERROR")
+    await spend(services, LIMIT)
+    assert_error(await create(alice, headers=KEY), 429, "QUOTA_EXCEEDED")
+    async with services.storage.write() as session:
+        await usage.settle(session, 1, month_start(services.clock.now()), given_back=1)
+    assert_ok(await create(alice, headers=KEY), 201)
 
-    async def test_counts_a_post_that_exists_although_the_provider_reported_an_error(
-        self, alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient, clock: FrozenClock
-    ) -> None:
-        await fail(emulator, times=1, status=502, after=True, match={"path": "/v4", "method": "POST"})
-        assert_error(await create(alice, headers=KEY), 502, "PROVIDER_API_ERROR")
-        assert await spent(services) == 0
-        await spend_rest(services)
-        clock.advance(seconds=1)
-        assert_ok(await create(alice, headers=KEY), 201)
-        assert await spent(services) == LIMIT + 1
-        assert len(await names(alice)) == 13
 
-    async def test_does_not_find_the_post_of_another_request(
-        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
-    ) -> None:
-        await fail(emulator, times=1, kind="disconnect", match={"path": "/v4", "method": "POST"})
+async def test_a_repeat_replays_a_final_rejection_and_retries_a_temporary_one(
+    alice: httpx.AsyncClient, emulator: httpx.AsyncClient
+) -> None:
+    await fail(emulator, times=1, status=503)
+    assert_error(await create(alice, headers=KEY), 502, "PROVIDER_API_ERROR")
+    await fail(emulator, times=1, status=400)
+    refused, replayed = [await create(alice, headers=KEY) for _ in range(2)]
+    assert assert_error(refused, 502, "PROVIDER_API_ERROR") == assert_error(replayed, 502, "PROVIDER_API_ERROR")
+    assert replayed.headers["idempotency-replayed"] == "true"
+
+
+async def test_A133_a_repeat_finds_the_post_of_an_attempt_that_never_ended(
+    alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient
+) -> None:
+    media = [{"mediaFormat": "PHOTO", "sourceUrl": "https://harbour.example/bread.jpg"}]
+    first = assert_ok(await create(alice, body={**POST, "media": media}, headers=KEY), 201)
+    month = str(month_start(services.clock.now()))
+    async with services.storage.write() as session:  # as if the process had died before it could store the post
+        await session.execute(update(idempotency).values(status=None, answer=month, lease_until=0))
+        await session.execute(delete(tables.posts).where(tables.posts.c.document.contains(first["name"])))
+        await session.execute(delete(events).where(events.c.type == "post.created"))
+    again = await create(alice, body={**POST, "media": media}, headers=KEY)
+    assert assert_ok(again, 201) == first
+    assert "idempotency-replayed" not in again.headers
+    assert (len(await calls(emulator, "POST")), await spent(services)) == (1, 1)
+    assert len(await names(alice)) == 13
+
+
+async def test_a_repeat_needs_no_quota_for_a_post_that_was_counted_before(
+    alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient, clock: FrozenClock
+) -> None:
+    await spend(services, LIMIT - 1)
+    for after in (False, True):  # the request is lost, then the response
+        await fail(emulator, times=1, kind="disconnect", after=after, match={"path": "/v4", "method": "POST"})
         assert_error(await create(alice, headers=KEY), 502, "PROVIDER_API_ERROR")
         clock.advance(seconds=1)
-        other = assert_ok(await create(alice), 201)
-        assert assert_ok(await create(alice, headers=KEY), 201)["name"] != other["name"]
-        assert len(await names(alice)) == 14
+    assert_ok(await create(alice, headers=KEY), 201)
+    assert await spent(services) == LIMIT
+    assert len(await names(alice)) == 13
 
-    async def test_does_not_find_an_earlier_post_that_was_read_again(
-        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
-    ) -> None:
-        other = assert_ok(await create(alice), 201)
-        clock.advance(seconds=1)
-        await fail(emulator, times=1, kind="disconnect", match={"path": "/v4", "method": "POST"})
-        assert_error(await create(alice, headers=KEY), 502, "PROVIDER_API_ERROR")
-        clock.advance(hours=1)
-        await names(alice)
-        assert assert_ok(await create(alice, headers=KEY), 201)["name"] != other["name"]
+
+async def test_a_repeat_counts_a_post_that_exists_although_the_provider_failed(
+    alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient, clock: FrozenClock
+) -> None:
+    await fail(emulator, times=1, status=502, after=True, match={"path": "/v4", "method": "POST"})
+    assert_error(await create(alice, headers=KEY), 502, "PROVIDER_API_ERROR")
+    assert await spent(services) == 0
+    await spend_rest(services)
+    clock.advance(seconds=1)
+    assert_ok(await create(alice, headers=KEY), 201)
+    assert await spent(services) == LIMIT + 1
+    assert len(await names(alice)) == 13
+
+
+async def test_a_repeat_does_not_find_the_post_of_another_request(
+    alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
+) -> None:
+    await fail(emulator, times=1, kind="disconnect", match={"path": "/v4", "method": "POST"})
+    assert_error(await create(alice, headers=KEY), 502, "PROVIDER_API_ERROR")
+    clock.advance(seconds=1)
+    other = assert_ok(await create(alice), 201)
+    assert assert_ok(await create(alice, headers=KEY), 201)["name"] != other["name"]
+    assert len(await names(alice)) == 14
+
+
+async def test_a_repeat_does_not_find_an_earlier_post_that_was_read_again(
+    alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
+) -> None:
+    other = assert_ok(await create(alice), 201)
+    clock.advance(seconds=1)
+    await fail(emulator, times=1, kind="disconnect", match={"path": "/v4", "method": "POST"})
+    assert_error(await create(alice, headers=KEY), 502, "PROVIDER_API_ERROR")
+    clock.advance(hours=1)
+    await names(alice)
+    assert assert_ok(await create(alice, headers=KEY), 201)["name"] != other["name"]

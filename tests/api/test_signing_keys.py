@@ -86,153 +86,159 @@ def dial_of(app: Quart) -> Dial:
     return functools.partial(client_of, app)
 
 
-class TestPublished:
-    async def test_only_the_public_fields_are_published(self, http: httpx.AsyncClient) -> None:
-        response = await http.get(JWKS)
-        assert response.status_code == 200
-        assert response.headers["content-type"] == "application/json"
-        assert response.headers["cache-control"] == "max-age=300"
-        (key,) = response.json()["keys"]
-        assert set(key) == {"kty", "n", "e", "kid", "use", "alg"}
-        assert (key["kty"], key["e"], key["use"], key["alg"]) == ("RSA", "AQAB", "sig", "RS256")
-        assert_oauth_error(await http.post(JWKS), 405, "invalid_request")
-
-    async def test_another_library_verifies_our_tokens_before_and_after_a_rotation(
-        self, http: httpx.AsyncClient, dial: Dial, plugin: Site, services: Services, clock: FrozenClock
-    ) -> None:
-        await services.signing_keys.rotate(at_once=True)
-        clock.advance(milliseconds=KNOWN_AFTER)
-        after = await granted(dial, plugin)
-        assert kid_of(after["access_token"]) != kid_of(plugin.tokens["access_token"])
-        keys = KeySet.import_key_set((await http.get(JWKS)).json())
-        for token in (plugin.tokens["access_token"], after["access_token"]):
-            assert joserfc_jwt.decode(token, keys, algorithms=["RS256"]).claims == claims(token)
-
-    async def test_keys_of_refresh_tokens_are_not_published(
-        self, http: httpx.AsyncClient, plugin: Site, services: Services
-    ) -> None:
-        made = await services.signing_keys.rotate("HS256")
-        kids = await published(http)
-        assert kids == [kid_of(plugin.tokens["access_token"])]
-        text = (await http.get(JWKS)).text
-        for kid in (made.dates.kid, kid_of(plugin.tokens["refresh_token"])):
-            key = services.signer.keyring.refresh[kid]
-            for secret in (kid, b64(key.secret), b64(key.sealing), key.secret.hex()):
-                assert secret not in text
+async def test_only_the_public_fields_of_a_key_are_published(http: httpx.AsyncClient) -> None:
+    response = await http.get(JWKS)
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["cache-control"] == "max-age=300"
+    (key,) = response.json()["keys"]
+    assert set(key) == {"kty", "n", "e", "kid", "use", "alg"}
+    assert (key["kty"], key["e"], key["use"], key["alg"]) == ("RSA", "AQAB", "sig", "RS256")
+    assert_oauth_error(await http.post(JWKS), 405, "invalid_request")
 
 
-class TestRotation:
-    async def test_goes_through_all_states_while_tokens_live(
-        self, http: httpx.AsyncClient, dial: Dial, other: Quart, plugin: Site, services: Services, clock: FrozenClock
-    ) -> None:
-        old = plugin.tokens["access_token"]
-        made = await services.signing_keys.rotate()
-        assert made.state == "announced"
-        assert made.dates.active_from == clock.now() + 14 * DAY
-        clock.advance(seconds=signing_keys.RELOAD_SECONDS)  # by then every process has read it
-        assert await published(http) == [kid_of(old), made.dates.kid]
-        assert kid_of((await granted(dial, plugin))["access_token"]) == kid_of(old)
-        clock.advance(days=14)
-        assert await states(services) == ["active", "retired"]
-        new = (await granted(dial_of(other), plugin))["access_token"]
+async def test_another_library_verifies_our_tokens_before_and_after_a_rotation(
+    http: httpx.AsyncClient, dial: Dial, plugin: Site, services: Services, clock: FrozenClock
+) -> None:
+    await services.signing_keys.rotate(at_once=True)
+    clock.advance(milliseconds=KNOWN_AFTER)
+    after = await granted(dial, plugin)
+    assert kid_of(after["access_token"]) != kid_of(plugin.tokens["access_token"])
+    keys = KeySet.import_key_set((await http.get(JWKS)).json())
+    for token in (plugin.tokens["access_token"], after["access_token"]):
+        assert joserfc_jwt.decode(token, keys, algorithms=["RS256"]).claims == claims(token)
+
+
+async def test_keys_of_refresh_tokens_are_not_published(
+    http: httpx.AsyncClient, plugin: Site, services: Services
+) -> None:
+    made = await services.signing_keys.rotate("HS256")
+    kids = await published(http)
+    assert kids == [kid_of(plugin.tokens["access_token"])]
+    text = (await http.get(JWKS)).text
+    for kid in (made.dates.kid, kid_of(plugin.tokens["refresh_token"])):
+        key = services.signer.keyring.refresh[kid]
+        for secret in (kid, b64(key.secret), b64(key.sealing), key.secret.hex()):
+            assert secret not in text
+
+
+async def test_a_rotation_goes_through_all_states_while_access_tokens_stay_valid(
+    http: httpx.AsyncClient, dial: Dial, other: Quart, plugin: Site, services: Services, clock: FrozenClock
+) -> None:
+    old = plugin.tokens["access_token"]
+    made = await services.signing_keys.rotate()
+    assert made.state == "announced"
+    assert made.dates.active_from == clock.now() + 14 * DAY
+    clock.advance(seconds=signing_keys.RELOAD_SECONDS)  # by then every process has read it
+    assert await published(http) == [kid_of(old), made.dates.kid]
+    assert kid_of((await granted(dial, plugin))["access_token"]) == kid_of(old)
+    clock.advance(days=14)
+    assert await states(services) == ["active", "retired"]
+    new = (await granted(dial_of(other), plugin))["access_token"]
+    assert kid_of(new) == made.dates.kid
+    for dialled in (dial, dial_of(other)):
+        for token in (old, new):
+            assert_ok(await call(dialled, token))
+    assert_ok(await http.post(PATH, json=refresh(plugin)))
+
+
+async def test_a_rotation_goes_through_all_states_while_refresh_tokens_stay_valid(
+    http: httpx.AsyncClient, dial: Dial, other: Quart, plugin: Site, services: Services, clock: FrozenClock
+) -> None:
+    old, spare = plugin.tokens["refresh_token"], (await granted(dial, plugin))["refresh_token"]
+    assert kid_of(spare) == kid_of(old)
+    made = await services.signing_keys.rotate("HS256")
+    assert (made.state, made.dates.active_from) == ("announced", clock.now() + 14 * DAY)
+    assert await states(services) == ["active"]  # the key of access tokens stays
+    clock.advance(days=14)
+    await services_of(other).signing_keys.reload()
+    assert await states(services, "HS256") == ["active", "retired"]
+    for dialled, token in ((dial, old), (dial_of(other), spare)):  # of the retired key
+        async with dialled() as client:
+            body = {"grant_type": "refresh_token", "refresh_token": token}
+            new = assert_ok(await client.post(PATH, json=body))["refresh_token"]
         assert kid_of(new) == made.dates.kid
-        for dialled in (dial, dial_of(other)):
-            for token in (old, new):
-                assert_ok(await call(dialled, token))
-        assert_ok(await http.post(PATH, json=refresh(plugin)))
 
-    async def test_of_refresh_tokens_goes_through_all_states_while_tokens_live(
-        self, http: httpx.AsyncClient, dial: Dial, other: Quart, plugin: Site, services: Services, clock: FrozenClock
-    ) -> None:
-        old, spare = plugin.tokens["refresh_token"], (await granted(dial, plugin))["refresh_token"]
-        assert kid_of(spare) == kid_of(old)
-        made = await services.signing_keys.rotate("HS256")
-        assert (made.state, made.dates.active_from) == ("announced", clock.now() + 14 * DAY)
-        assert await states(services) == ["active"]  # the key of access tokens stays
-        clock.advance(days=14)
-        await services_of(other).signing_keys.reload()
-        assert await states(services, "HS256") == ["active", "retired"]
-        for dialled, token in ((dial, old), (dial_of(other), spare)):  # of the retired key
-            async with dialled() as client:
-                body = {"grant_type": "refresh_token", "refresh_token": token}
-                new = assert_ok(await client.post(PATH, json=body))["refresh_token"]
-            assert kid_of(new) == made.dates.kid
 
-    async def test_page_tokens_are_valid_in_every_process_before_and_after_it(
-        self, other: Quart, plugin: Site, services: Services, settings: Settings, clock: FrozenClock
-    ) -> None:
-        async def page(dialled: Dial, token: str | None = None) -> str:
-            async with dialled(plugin.tokens["access_token"]) as client:
-                query = {"locationId": "111", "pageSize": "1", **({"pageToken": token} if token else {})}
-                return str(assert_ok(await client.get("/api/v1/posts", params=query))["nextPageToken"])
+async def test_page_tokens_stay_valid_in_every_process_after_a_rotation(
+    other: Quart, plugin: Site, services: Services, settings: Settings, clock: FrozenClock
+) -> None:
+    async def page(dialled: Dial, token: str | None = None) -> str:
+        async with dialled(plugin.tokens["access_token"]) as client:
+            query = {"locationId": "111", "pageSize": "1", **({"pageToken": token} if token else {})}
+            return str(assert_ok(await client.get("/api/v1/posts", params=query))["nextPageToken"])
 
-        here, there = plugin.http, dial_of(other)
-        before = await page(there)
-        await services.signing_keys.rotate("HS256", at_once=True)
-        await services_of(other).signing_keys.reload()
-        clock.advance(milliseconds=KNOWN_AFTER)
-        after = await page(there)
-        assert after != before
-        restarted = create_app(settings, Runtime(clock, SeededEntropy("restarted")))
-        async with restarted.test_app():
-            for token in (before, after):
-                assert await page(there, token) == await page(dial_of(restarted), token)
-                response = await here.get("/api/v1/posts", params={"locationId": "111", "pageToken": token})
-                assert_ok(response)
+    here, there = plugin.http, dial_of(other)
+    before = await page(there)
+    await services.signing_keys.rotate("HS256", at_once=True)
+    await services_of(other).signing_keys.reload()
+    clock.advance(milliseconds=KNOWN_AFTER)
+    after = await page(there)
+    assert after != before
+    restarted = create_app(settings, Runtime(clock, SeededEntropy("restarted")))
+    async with restarted.test_app():
+        for token in (before, after):
+            assert await page(there, token) == await page(dial_of(restarted), token)
+            response = await here.get("/api/v1/posts", params={"locationId": "111", "pageToken": token})
+            assert_ok(response)
 
-    async def test_a_second_announcement_is_rejected_but_at_once_brings_the_first_forward(
-        self, services: Services, clock: FrozenClock
-    ) -> None:
-        first = await services.signing_keys.rotate()
-        with pytest.raises(ServiceError, match="already announced; it signs from 2026-01-16T03:04:05"):
-            await services.signing_keys.rotate()
-        hasty = await services.signing_keys.rotate(at_once=True)
-        assert hasty.dates.kid == first.dates.kid
-        assert hasty.dates.active_from == clock.now() + KNOWN_AFTER
-        assert (await services.signing_keys.rotate(at_once=True)).dates == hasty.dates  # no later for asking again
-        clock.advance(milliseconds=KNOWN_AFTER)
-        assert await states(services) == ["active", "retired"]
 
-    async def test_a_retired_key_is_published_longer_than_its_longest_token_lasts(
-        self, http: httpx.AsyncClient, dial: Dial, plugin: Site, services: Services, clock: FrozenClock
-    ) -> None:
-        succession = (await services.signing_keys.rotate()).dates.active_from
-        clock.advance(days=14, milliseconds=-1)
-        last = (await granted(dial, plugin))["access_token"]
-        clock.advance(milliseconds=claims(last)["exp"] * SECOND - 1 - clock.now())
-        assert_ok(await call(dial, last))  # in its last millisecond
-        clock.advance(milliseconds=succession + 91 * DAY - 1 - clock.now())
-        await services.signing_keys.keep_schedule()
-        assert kid_of(last) in await published(http)
-        assert assert_error(await call(dial, last), 401, "AUTH_INVALID_TOKEN") == {"reason": "expired"}
+async def test_an_announced_rotation_is_not_repeated_but_can_be_brought_forward(
+    services: Services, clock: FrozenClock
+) -> None:
+    first = await services.signing_keys.rotate()
+    with pytest.raises(ServiceError, match="already announced; it signs from 2026-01-16T03:04:05"):
+        await services.signing_keys.rotate()
+    hasty = await services.signing_keys.rotate(at_once=True)
+    assert hasty.dates.kid == first.dates.kid
+    assert hasty.dates.active_from == clock.now() + KNOWN_AFTER
+    assert (await services.signing_keys.rotate(at_once=True)).dates == hasty.dates  # no later for asking again
+    clock.advance(milliseconds=KNOWN_AFTER)
+    assert await states(services) == ["active", "retired"]
+
+
+async def test_a_retired_key_is_published_longer_than_its_longest_token_lasts(
+    http: httpx.AsyncClient, dial: Dial, plugin: Site, services: Services, clock: FrozenClock
+) -> None:
+    succession = (await services.signing_keys.rotate()).dates.active_from
+    clock.advance(days=14, milliseconds=-1)
+    last = (await granted(dial, plugin))["access_token"]
+    clock.advance(milliseconds=claims(last)["exp"] * SECOND - 1 - clock.now())
+    assert_ok(await call(dial, last))  # in its last millisecond
+    clock.advance(milliseconds=succession + 91 * DAY - 1 - clock.now())
+    await services.signing_keys.keep_schedule()
+    assert kid_of(last) in await published(http)
+    assert assert_error(await call(dial, last), 401, "AUTH_INVALID_TOKEN") == {"reason": "expired"}
+    clock.advance(milliseconds=1)
+    await services.signing_keys.keep_schedule()
+    assert kid_of(last) not in await published(http)
+    assert await states(services) == ["active", "removed"]
+
+
+async def test_a_rotation_is_announced_once_by_any_number_of_processes(settings: Settings, clock: FrozenClock) -> None:
+    own = settings.model_copy(update={"tokens": TokenSettings()})
+    async with open_services(own, Runtime(clock)) as one, open_services(own, Runtime(clock)) as two:
+        clock.advance(days=76, milliseconds=-1)
+        await one.signing_keys.keep_schedule()
+        assert await states(one) == await states(one, "HS256") == ["active"]
         clock.advance(milliseconds=1)
-        await services.signing_keys.keep_schedule()
-        assert kid_of(last) not in await published(http)
-        assert await states(services) == ["active", "removed"]
+        await asyncio.gather(*(services.signing_keys.keep_schedule() for services in (one, two, one, two)))
+        assert await states(one) == await states(one, "HS256") == ["active", "announced"]
+        assert one.signer.keyring.jwks() == two.signer.keyring.jwks()
+        clock.advance(days=14)
+        assert await states(two) == await states(two, "HS256") == ["active", "retired"]
 
-    async def test_is_announced_once_by_any_number_of_processes(self, settings: Settings, clock: FrozenClock) -> None:
-        own = settings.model_copy(update={"tokens": TokenSettings()})
-        async with open_services(own, Runtime(clock)) as one, open_services(own, Runtime(clock)) as two:
-            clock.advance(days=76, milliseconds=-1)
-            await one.signing_keys.keep_schedule()
-            assert await states(one) == await states(one, "HS256") == ["active"]
-            clock.advance(milliseconds=1)
-            await asyncio.gather(*(services.signing_keys.keep_schedule() for services in (one, two, one, two)))
-            assert await states(one) == await states(one, "HS256") == ["active", "announced"]
-            assert one.signer.keyring.jwks() == two.signer.keyring.jwks()
-            clock.advance(days=14)
-            assert await states(two) == await states(two, "HS256") == ["active", "retired"]
 
-    async def test_does_not_rotate_a_key_from_a_file(self, services: Services, clock: FrozenClock) -> None:
-        clock.advance(days=1_000)
-        await services.signing_keys.keep_schedule()
-        assert await states(services) == await states(services, "HS256") == ["active"]
+async def test_a_key_from_a_file_is_not_rotated(services: Services, clock: FrozenClock) -> None:
+    clock.advance(days=1_000)
+    await services.signing_keys.keep_schedule()
+    assert await states(services) == await states(services, "HS256") == ["active"]
 
 
 class TestRepeats:
     """The grace of a refresh (D-10): what is stored are claims and the name of the key that signed them."""
 
-    async def test_A053_of_an_exchange_are_the_same_bytes_after_a_rotation(
+    async def test_A053_a_repeated_exchange_has_the_same_bytes_after_a_rotation(
         self, http: httpx.AsyncClient, other: Quart, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
         made = await services.signing_keys.rotate(at_once=True)
@@ -248,7 +254,7 @@ class TestRepeats:
         assert again.content == first.content
 
     @pytest.mark.parametrize("alg", ALGORITHMS)
-    async def test_A053_end_with_a_key_that_signed_the_first_response(
+    async def test_A053_an_exchange_is_not_repeated_once_its_signing_key_is_removed(
         self, http: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock, alg: Algorithm
     ) -> None:
         made = await services.signing_keys.rotate(alg, at_once=True)
@@ -259,7 +265,7 @@ class TestRepeats:
 
 
 class TestRemoval:
-    async def test_A077_ends_tokens_at_once_on_a_process_that_still_holds_the_key(
+    async def test_A077_a_removed_key_ends_tokens_at_once_in_a_process_that_holds_it(
         self, dial: Dial, other: Quart, plugin: Site, alice: httpx.AsyncClient, services: Services
     ) -> None:
         token, kid = plugin.tokens["access_token"], kid_of(plugin.tokens["access_token"])
@@ -273,7 +279,7 @@ class TestRemoval:
             successor = assert_ok(await client.post(PATH, json=refresh(plugin)))  # another key has signed it
         assert_ok(await call(dial_of(other), successor["access_token"]))
 
-    async def test_A077_of_the_key_of_refresh_tokens_ends_them_at_once_and_no_access_token(
+    async def test_A077_a_removed_refresh_key_ends_refresh_tokens_and_no_access_token(
         self, dial: Dial, other: Quart, plugin: Site, services: Services
     ) -> None:
         kid = kid_of(plugin.tokens["refresh_token"])
@@ -289,7 +295,7 @@ class TestRemoval:
             assert_ok(await client.post(PATH, json={"grant_type": "refresh_token", "refresh_token": new}))
 
     @pytest.mark.parametrize("of_a_user", [False, True])
-    async def test_A077_no_process_issues_an_invalid_token(
+    async def test_A077_no_process_issues_an_invalid_token_after_a_removal(
         self, dial: Dial, other: Quart, plugin: Site, services: Services, clock: FrozenClock, of_a_user: bool
     ) -> None:
         kid = kid_of(plugin.tokens["access_token"])
@@ -318,7 +324,7 @@ class TestRemoval:
         for dialled in (dial, dial_of(other)):
             assert_ok(await call(dialled, token))
 
-    async def test_A076_a_token_of_another_deployment_with_the_same_keys(
+    async def test_A076_a_token_of_another_deployment_with_the_same_keys_is_rejected(
         self, dial: Dial, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
         ours = claims(plugin.tokens["access_token"])
@@ -327,7 +333,7 @@ class TestRemoval:
             token = Signer(services.signer.keyring, base_url).issue("at+jwt", rest, clock.now(), 60)
             assert (await call(dial, token)).status_code == status
 
-    async def test_of_the_active_key_signs_with_an_older_key_until_all_processes_have_the_next(
+    async def test_an_older_key_signs_after_a_removal_until_all_processes_have_the_next(
         self, other: Quart, dial: Dial, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
         made = await services.signing_keys.rotate(at_once=True)
@@ -340,7 +346,7 @@ class TestRemoval:
         clock.advance(milliseconds=KNOWN_AFTER)
         assert await states(services) == ["active", "removed", "retired"]
 
-    async def test_of_the_active_key_brings_the_announced_one_forward(
+    async def test_the_removal_of_the_active_key_brings_the_announced_one_forward(
         self, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
         await services.signing_keys.rotate()
@@ -348,7 +354,7 @@ class TestRemoval:
         await services.signing_keys.remove(kid_of(plugin.tokens["access_token"]))
         assert await states(services) == ["active", "removed"]
 
-    async def test_of_another_key_does_not_change_the_active_one(
+    async def test_the_removal_of_an_announced_key_does_not_change_the_active_one(
         self, dial: Dial, plugin: Site, services: Services
     ) -> None:
         made = await services.signing_keys.rotate()
@@ -359,7 +365,7 @@ class TestRemoval:
         with pytest.raises(ServiceError, match="There is no signing key x"):
             await services.signing_keys.remove("x")
 
-    async def test_leaves_no_private_part_behind(self, services: Services) -> None:
+    async def test_a_removed_key_leaves_no_private_part_behind(self, services: Services) -> None:
         made = await services.signing_keys.rotate()
         await services.signing_keys.remove(made.dates.kid)
         async with services.storage.read() as session:
@@ -367,60 +373,62 @@ class TestRemoval:
         assert {row.kid: row.private_pem is None for row in rows}[made.dates.kid]
 
 
-class TestStart:
-    async def test_of_many_at_once_on_an_empty_database_agrees_on_one_key_of_each_algorithm(
-        self, settings: Settings, clock: FrozenClock
-    ) -> None:
-        own = settings.model_copy(update={"tokens": TokenSettings()})
-        async with open_services(own, Runtime(clock), provider=False) as services, services.storage.write() as session:
-            await session.execute(delete(tables.signing_keys))
-        begin = asyncio.Event()
+async def test_processes_that_start_at_once_agree_on_one_key_of_each_algorithm(
+    settings: Settings, clock: FrozenClock
+) -> None:
+    own = settings.model_copy(update={"tokens": TokenSettings()})
+    async with open_services(own, Runtime(clock), provider=False) as services, services.storage.write() as session:
+        await session.execute(delete(tables.signing_keys))
+    begin = asyncio.Event()
 
-        async def start() -> list[str]:
-            await begin.wait()
-            async with open_services(own, Runtime(clock), provider=False) as services:
-                ring = services.signer.keyring
-                return [dates.kid for alg in ALGORITHMS for dates in ring.keys_of(alg).dates]
-
-        starting = [asyncio.create_task(start()) for _ in range(4)]
-        begin.set()
-        rings = await asyncio.gather(*starting)
-        assert len(rings[0]) == len(ALGORITHMS)
-        assert all(ring == rings[0] for ring in rings)
-
-    async def test_imports_the_key_file_of_old_versions(self, settings: Settings, clock: FrozenClock) -> None:
-        old, own = generate_rsa(), settings.model_copy(update={"tokens": TokenSettings()})
-        async with open_services(own, Runtime(clock), provider=False) as services, services.storage.write() as session:
-            await session.execute(delete(tables.signing_keys))
-        (settings.data_dir / "signing_key.pem").write_text(pem_of(old, None))
+    async def start() -> list[str]:
+        await begin.wait()
         async with open_services(own, Runtime(clock), provider=False) as services:
-            assert services.signer.keyring.access.active(clock.now()).kid == old.kid
+            ring = services.signer.keyring
+            return [dates.kid for alg in ALGORITHMS for dates in ring.keys_of(alg).dates]
 
-    async def test_imports_the_operators_key_once_and_signs_when_all_processes_have_it(
-        self, settings: Settings, clock: FrozenClock, tmp_path: Path, lab_key: RsaKey
-    ) -> None:
-        own, file = generate_rsa(), tmp_path / "own.pem"
-        file.write_text(pem_of(own, None))
-        given = settings.model_copy(update={"tokens": TokenSettings(signing_key_file=file)})
-        async with open_services(settings, Runtime(clock), provider=False) as services:
-            await services.signing_keys.rotate()
-        for _ in range(2):
-            async with open_services(given, Runtime(clock), provider=False) as services:
-                assert await states(services) == ["active", "announced", "removed"]
-                assert services.signer.keyring.access.active(clock.now()).kid == lab_key.kid
-                assert services.signer.keyring.access.active(clock.now() + KNOWN_AFTER).kid == own.kid
-                assert services.signer.keyring.access.active(clock.now() + 1_000 * DAY).kid == own.kid
+    starting = [asyncio.create_task(start()) for _ in range(4)]
+    begin.set()
+    rings = await asyncio.gather(*starting)
+    assert len(rings[0]) == len(ALGORITHMS)
+    assert all(ring == rings[0] for ring in rings)
 
-    async def test_does_not_import_a_removed_key_again(
-        self, settings: Settings, clock: FrozenClock, lab_key: RsaKey, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        async with open_services(settings, Runtime(clock), provider=False) as services:
-            await services.signing_keys.remove(lab_key.kid)
-        caplog.clear()
-        async with open_services(settings, Runtime(clock), provider=False) as services:
-            assert lab_key.kid not in services.signer.keyring.access
-            assert await states(services) == ["active", "removed"]
-        assert [record.levelno for record in caplog.records if lab_key.kid in record.message] == [logging.WARNING]
+
+async def test_a_start_imports_the_key_file_of_old_versions(settings: Settings, clock: FrozenClock) -> None:
+    old, own = generate_rsa(), settings.model_copy(update={"tokens": TokenSettings()})
+    async with open_services(own, Runtime(clock), provider=False) as services, services.storage.write() as session:
+        await session.execute(delete(tables.signing_keys))
+    (settings.data_dir / "signing_key.pem").write_text(pem_of(old, None))
+    async with open_services(own, Runtime(clock), provider=False) as services:
+        assert services.signer.keyring.access.active(clock.now()).kid == old.kid
+
+
+async def test_the_operators_key_is_imported_once_and_signs_when_all_processes_have_it(
+    settings: Settings, clock: FrozenClock, tmp_path: Path, lab_key: RsaKey
+) -> None:
+    own, file = generate_rsa(), tmp_path / "own.pem"
+    file.write_text(pem_of(own, None))
+    given = settings.model_copy(update={"tokens": TokenSettings(signing_key_file=file)})
+    async with open_services(settings, Runtime(clock), provider=False) as services:
+        await services.signing_keys.rotate()
+    for _ in range(2):
+        async with open_services(given, Runtime(clock), provider=False) as services:
+            assert await states(services) == ["active", "announced", "removed"]
+            assert services.signer.keyring.access.active(clock.now()).kid == lab_key.kid
+            assert services.signer.keyring.access.active(clock.now() + KNOWN_AFTER).kid == own.kid
+            assert services.signer.keyring.access.active(clock.now() + 1_000 * DAY).kid == own.kid
+
+
+async def test_a_removed_key_is_not_imported_again(
+    settings: Settings, clock: FrozenClock, lab_key: RsaKey, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_services(settings, Runtime(clock), provider=False) as services:
+        await services.signing_keys.remove(lab_key.kid)
+    caplog.clear()
+    async with open_services(settings, Runtime(clock), provider=False) as services:
+        assert lab_key.kid not in services.signer.keyring.access
+        assert await states(services) == ["active", "removed"]
+    assert [record.levelno for record in caplog.records if lab_key.kid in record.message] == [logging.WARNING]
 
 
 class TestAtRest:
@@ -481,7 +489,7 @@ class TestAtRest:
             assert_ok(await call(dial, (await granted(dial, plugin))["access_token"]))
         assert len([record for record in caplog.records if "KEY_PASSPHRASE" in record.message]) == 1
 
-    async def test_the_published_key_is_rejected_in_production_wherever_it_is_stored(
+    async def test_production_rejects_the_published_test_key_wherever_it_is_stored(
         self, settings: Settings, clock: FrozenClock
     ) -> None:
         strict = {
@@ -498,7 +506,9 @@ class TestAtRest:
                     pass
 
     @pytest.mark.parametrize("database", ["sqlite"])
-    async def test_only_its_owner_can_read_the_file(self, settings: Settings, clock: FrozenClock) -> None:
+    async def test_only_its_owner_can_read_the_file_of_the_database(
+        self, settings: Settings, clock: FrozenClock
+    ) -> None:
         path = settings.data_dir / "profilesvc.db"
         path.chmod(0o644)
         async with open_services(settings, Runtime(clock), provider=False) as services:

@@ -200,113 +200,114 @@ async def test_the_end_of_a_key(
     assert len(await expiring()) == 3
 
 
-class TestOurOwnFault:
-    async def test_after_an_outage_a_site_has_an_interval_to_report(
-        self, alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock, passing: Passing
-    ) -> None:
-        await beat(plugin)
-        await passing(timedelta(minutes=1))
-        clock.advance(hours=30)
-        await sweep.run_once(services)
-        await passing(timedelta(hours=1))
-        assert await types(services) == ["online"]
-        await beat(plugin)
-        await passing(timedelta(hours=1))
-        assert await types(services) == ["online"]
+async def test_a_site_has_an_interval_to_report_after_our_own_outage(
+    alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock, passing: Passing
+) -> None:
+    await beat(plugin)
+    await passing(timedelta(minutes=1))
+    clock.advance(hours=30)
+    await sweep.run_once(services)
+    await passing(timedelta(hours=1))
+    assert await types(services) == ["online"]
+    await beat(plugin)
+    await passing(timedelta(hours=1))
+    assert await types(services) == ["online"]
 
-    async def test_and_is_offline_if_it_does_not(
-        self, alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock, passing: Passing
-    ) -> None:
-        await beat(plugin)
-        await passing(timedelta(minutes=1))
-        clock.advance(hours=30)
-        await sweep.run_once(services)
-        await passing(timedelta(hours=1, minutes=6))
-        assert await types(services) == ["online", "offline"]
 
-    async def test_a_sweep_that_takes_long_is_no_outage(
-        self, as_service: AsService, services: Services, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """When many keys have an event at once, the next sweep starts more than five minutes after this one."""
-        update_of = watching.update
+async def test_a_site_that_does_not_report_after_our_own_outage_is_offline(
+    alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock, passing: Passing
+) -> None:
+    await beat(plugin)
+    await passing(timedelta(minutes=1))
+    clock.advance(hours=30)
+    await sweep.run_once(services)
+    await passing(timedelta(hours=1, minutes=6))
+    assert await types(services) == ["online", "offline"]
 
-        async def slow(*arguments: Any, may_alarm: bool) -> None:
-            clock.advance(minutes=3)
-            await update_of(*arguments, may_alarm=may_alarm)
 
-        for _ in range(3):
-            await beat(await as_service())
-        monkeypatch.setattr(sweep, "_TRANSACTION", 1)
-        monkeypatch.setattr(watching, "update", slow)
-        while clock.now() < START + 3 * HOUR:
-            clock.advance(minutes=1)
-            await sweep.run_once(services)
-        assert await types(services) == ["online"] * 3 + ["idle"] * 3
+async def test_a_sweep_that_takes_long_is_no_outage(
+    as_service: AsService, services: Services, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When many keys have an event at once, the next sweep starts more than five minutes after this one."""
+    update_of = watching.update
 
-    @pytest.mark.parametrize("step", ["count", "stale"])
-    async def test_a_machine_that_pauses_in_a_sweep_alarms_no_owner(
-        self,
-        alice: httpx.AsyncClient,
-        as_service: AsService,
-        services: Services,
-        clock: FrozenClock,
-        passing: Passing,
-        monkeypatch: pytest.MonkeyPatch,
-        step: str,
-    ) -> None:
-        """It is suspended for 30 hours while the sweep reads, or before it publishes the event of another key."""
-        await beat(site := await as_service())
-        await passing(timedelta(minutes=1))
+    async def slow(*arguments: Any, may_alarm: bool) -> None:
+        clock.advance(minutes=3)
+        await update_of(*arguments, may_alarm=may_alarm)
+
+    for _ in range(3):
         await beat(await as_service())
+    monkeypatch.setattr(sweep, "_TRANSACTION", 1)
+    monkeypatch.setattr(watching, "update", slow)
+    while clock.now() < START + 3 * HOUR:
         clock.advance(minutes=1)
-        read = getattr(watches, step)
-
-        async def pause(*arguments: Any, **more: Any) -> Any:
-            clock.advance(hours=30)
-            return await read(*arguments, **more)
-
-        monkeypatch.setattr(watches, step, pause)
         await sweep.run_once(services)
-        monkeypatch.undo()
-        for _ in range(10):
-            clock.advance(minutes=1)
-            await sweep.run_once(services)
-        assert await types(services) == ["online"] * 2
-        await beat(site)
-        for _ in range(60):
-            clock.advance(minutes=1)
-            await sweep.run_once(services)
-        assert await types(services) == ["online"] * 2 + ["offline"]
+    assert await types(services) == ["online"] * 3 + ["idle"] * 3
 
-    async def test_a_defect_of_one_owner_is_not_that_of_others(
-        self,
-        as_user: AsUser,
-        as_service: AsService,
-        services: Services,
-        monkeypatch: pytest.MonkeyPatch,
-        caplog: pytest.LogCaptureFixture,
+
+@pytest.mark.parametrize("step", ["count", "stale"])
+async def test_a_machine_that_pauses_in_a_sweep_alarms_no_owner(
+    alice: httpx.AsyncClient,
+    as_service: AsService,
+    services: Services,
+    clock: FrozenClock,
+    passing: Passing,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+) -> None:
+    """It is suspended for 30 hours while the sweep reads, or before it publishes the event of another key."""
+    await beat(site := await as_service())
+    await passing(timedelta(minutes=1))
+    await beat(await as_service())
+    clock.advance(minutes=1)
+    read = getattr(watches, step)
+
+    async def pause(*arguments: Any, **more: Any) -> Any:
+        clock.advance(hours=30)
+        return await read(*arguments, **more)
+
+    monkeypatch.setattr(watches, step, pause)
+    await sweep.run_once(services)
+    monkeypatch.undo()
+    for _ in range(10):
+        clock.advance(minutes=1)
+        await sweep.run_once(services)
+    assert await types(services) == ["online"] * 2
+    await beat(site)
+    for _ in range(60):
+        clock.advance(minutes=1)
+        await sweep.run_once(services)
+    assert await types(services) == ["online"] * 2 + ["offline"]
+
+
+async def test_a_defect_for_one_owner_does_not_stop_the_sweep_for_others(
+    as_user: AsUser,
+    as_service: AsService,
+    services: Services,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The sweep ends, so that the next one does not take it for an outage."""
+    update_of = watching.update
+
+    async def update(
+        services: Services, session: AsyncSession, key: watches.Stale, now: int, *, may_alarm: bool
     ) -> None:
-        """The sweep ends, so that the next one does not take it for an outage."""
-        update_of = watching.update
+        if key.owner_id == 1:
+            raise RuntimeError("a defect")
+        await update_of(services, session, key, now, may_alarm=may_alarm)
 
-        async def update(
-            services: Services, session: AsyncSession, key: watches.Stale, now: int, *, may_alarm: bool
-        ) -> None:
-            if key.owner_id == 1:
-                raise RuntimeError("a defect")
-            await update_of(services, session, key, now, may_alarm=may_alarm)
-
-        monkeypatch.setattr(watching, "update", update)
-        await beat(await as_service())
-        bob = await as_user(BOB)
-        await beat(await as_service("locations/211"))
-        await sweep.run_once(services)
-        found = assert_ok(await bob.get(EVENTS))["events"]
-        assert "connection.online" in [event["type"] for event in found]
-        assert await types(services) == []
-        assert "a defect" in caplog.text
-        async with services.storage.read() as session:
-            assert "ended" in await watches.marks(session)
+    monkeypatch.setattr(watching, "update", update)
+    await beat(await as_service())
+    bob = await as_user(BOB)
+    await beat(await as_service("locations/211"))
+    await sweep.run_once(services)
+    found = assert_ok(await bob.get(EVENTS))["events"]
+    assert "connection.online" in [event["type"] for event in found]
+    assert await types(services) == []
+    assert "a defect" in caplog.text
+    async with services.storage.read() as session:
+        assert "ended" in await watches.marks(session)
 
 
 ANOTHER = 1_025
@@ -348,7 +349,7 @@ class TestManySites:
         await sweep.run_once(services)
         return run
 
-    async def test_the_owners_wait_and_the_operator_is_warned_once(
+    async def test_owners_of_many_silent_sites_wait_and_the_operator_is_warned_once(
         self,
         alice: httpx.AsyncClient,
         services: Services,
@@ -367,7 +368,7 @@ class TestManySites:
         assert await sweep.held_since(services) is None
         assert "idle" not in await types(services)
 
-    async def test_the_operator_has_one_message(
+    async def test_the_operator_gets_one_message_about_many_silent_sites(
         self, alice: httpx.AsyncClient, services: Services, sites: list[int], passing: Passing
     ) -> None:
         """It is repeated until the mail server accepts it."""
@@ -393,7 +394,7 @@ class TestManySites:
         await operator.write(services, mailer)
         assert len(list(folder.glob("*.eml"))) == 2
 
-    async def test_the_operator_releases_them(
+    async def test_a_release_by_the_operator_reports_many_silent_sites(
         self, alice: httpx.AsyncClient, services: Services, sites: list[int], passing: Passing
     ) -> None:
         await passing(timedelta(hours=3))
@@ -422,7 +423,7 @@ class TestManySites:
         assert await sweep.held_since(services) is None
 
     @pytest.mark.slow
-    async def test_the_owners_wait_at_most_a_day(
+    async def test_owners_of_many_silent_sites_wait_at_most_a_day(
         self, alice: httpx.AsyncClient, services: Services, sites: list[int], passing: Passing
     ) -> None:
         await passing(timedelta(hours=26))
@@ -431,7 +432,7 @@ class TestManySites:
         assert len(sites) == 25
         assert (await types(services)).count("offline") == 25
 
-    async def test_a_few_are_reported_as_usual(
+    async def test_a_few_silent_sites_are_reported_as_usual(
         self, alice: httpx.AsyncClient, services: Services, sites: list[int], passing: Passing
     ) -> None:
         for _ in range(3):
@@ -453,7 +454,7 @@ class TestNoSiteReports:
             await sweep.catch_up(services)
 
     @pytest.mark.slow
-    async def test_the_owners_wait_although_sites_fall_silent_evenly(
+    async def test_owners_wait_although_all_sites_fall_silent_evenly(
         self,
         services: Services,
         sites: list[int],
@@ -472,7 +473,7 @@ class TestNoSiteReports:
         assert await sweep.held_since(services) is None
         assert not {"idle", "offline"}.intersection(await types(services))
 
-    async def test_a_site_that_does_not_come_back_is_reported(
+    async def test_a_site_that_does_not_come_back_with_the_others_is_reported(
         self, services: Services, sites: list[int], clock: FrozenClock, passing: Passing
     ) -> None:
         await self.hour(services, clock, sites)
@@ -481,7 +482,7 @@ class TestNoSiteReports:
             await self.hour(services, clock, sites[1:])
         assert (await types(services)).count("idle") == 1
 
-    async def test_after_a_release_the_owners_hear_of_it(
+    async def test_a_release_reports_an_outage_of_all_sites_to_their_owners(
         self, services: Services, sites: list[int], clock: FrozenClock, passing: Passing
     ) -> None:
         await self.hour(services, clock, sites)
@@ -495,7 +496,7 @@ class TestNoSiteReports:
         assert (await types(services)).count("offline") == 25
 
     @pytest.mark.slow
-    async def test_the_owners_wait_at_most_a_day(
+    async def test_owners_wait_at_most_a_day_when_no_site_reports(
         self, services: Services, sites: list[int], clock: FrozenClock, passing: Passing
     ) -> None:
         await self.hour(services, clock, sites)

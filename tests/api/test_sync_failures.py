@@ -20,69 +20,70 @@ from support.syncs import COMPARISON, PIER, SYNC, history
 from support.waiting import until_async
 
 
-class TestProviderFailure:
-    @pytest.mark.parametrize(
-        ("method", "fault", "told"),
-        [
-            ("PATCH", {"status": 400, "message": "no"}, ("rejected", False)),
-            ("PATCH", {"status": 503}, ("unavailable", True)),
-            ("GET", {"status": 429}, ("rate_limited", True)),
-            ("GET", {"kind": "disconnect"}, ("unavailable", True)),
-        ],
-    )
-    async def test_A142_is_a_502_and_stays_in_the_history(
-        self,
-        alice: httpx.AsyncClient,
-        emulator: httpx.AsyncClient,
-        method: str,
-        fault: dict[str, Any],
-        told: tuple[str, bool],
-    ) -> None:
-        await fail(emulator, method=method, **fault)
-        details = assert_error(await alice.post(f"{SYNC}/111", json={"title": "T"}), 502, "PROVIDER_API_ERROR")
-        assert (details["reason"], details["retryable"]) == told
-        failed = (await history(alice))[0]
-        assert (failed["status"], failed["fieldsUpdated"], failed["direction"]) == ("failed", 0, "push")
-        await heal(emulator)
-        comparison = assert_ok(await alice.get(f"{COMPARISON}/111"))
-        is_desired = told[0] != "rejected"  # what the provider could not take stays the desired state (D-84)
-        assert comparison["source"]["title"] == ("T" if is_desired else "Harbour Coffee, Pier")
-        assert comparison["lastSync"]["title"] == "Harbour Coffee, Pier"
-        assert [difference["field"] for difference in comparison["differences"]] == (["title"] if is_desired else [])
-        assert_ok(await alice.post(f"{SYNC}/111", json={"title": "T"}))  # and the turn was given back
-        assert assert_ok(await alice.get(f"{COMPARISON}/111"))["differences"] == []
-
-    async def test_of_a_skipped_sync_has_no_effect(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
-        await fail(emulator)
-        assert assert_ok(await alice.post(f"{SYNC}/111", json={"unknown": 1}))["status"] == "skipped"
+@pytest.mark.parametrize(
+    ("method", "fault", "told"),
+    [
+        ("PATCH", {"status": 400, "message": "no"}, ("rejected", False)),
+        ("PATCH", {"status": 503}, ("unavailable", True)),
+        ("GET", {"status": 429}, ("rate_limited", True)),
+        ("GET", {"kind": "disconnect"}, ("unavailable", True)),
+    ],
+)
+async def test_A142_a_failed_sync_is_a_502_and_stays_in_the_history(
+    alice: httpx.AsyncClient,
+    emulator: httpx.AsyncClient,
+    method: str,
+    fault: dict[str, Any],
+    told: tuple[str, bool],
+) -> None:
+    await fail(emulator, method=method, **fault)
+    details = assert_error(await alice.post(f"{SYNC}/111", json={"title": "T"}), 502, "PROVIDER_API_ERROR")
+    assert (details["reason"], details["retryable"]) == told
+    failed = (await history(alice))[0]
+    assert (failed["status"], failed["fieldsUpdated"], failed["direction"]) == ("failed", 0, "push")
+    await heal(emulator)
+    comparison = assert_ok(await alice.get(f"{COMPARISON}/111"))
+    is_desired = told[0] != "rejected"  # what the provider could not take stays the desired state (D-84)
+    assert comparison["source"]["title"] == ("T" if is_desired else "Harbour Coffee, Pier")
+    assert comparison["lastSync"]["title"] == "Harbour Coffee, Pier"
+    assert [difference["field"] for difference in comparison["differences"]] == (["title"] if is_desired else [])
+    assert_ok(await alice.post(f"{SYNC}/111", json={"title": "T"}))  # and the turn was given back
+    assert assert_ok(await alice.get(f"{COMPARISON}/111"))["differences"] == []
 
 
-class TestOneAtATime:
-    async def test_a_second_sync_waits_for_the_lease(
-        self, alice: httpx.AsyncClient, plugin: Site, emulator: httpx.AsyncClient
-    ) -> None:
-        await fail(emulator, "delay", method="PATCH", seconds=0.3, times=1)
-        await forget_calls(emulator)
-        first = alice.post(f"{SYNC}/111", json={"title": "First"})
-        second = plugin.http.post(f"{SYNC}/111", json={"title": "Second"})
-        for answer in await asyncio.gather(first, second):
-            assert assert_ok(answer)["fieldsUpdated"] == ["title"]
-        seen = [call["method"] for call in await calls(emulator) if call["path"] != "/token"]
-        assert seen == ["GET", "PATCH", "GET", "PATCH"]
+async def test_a_skipped_sync_succeeds_while_the_provider_fails(
+    alice: httpx.AsyncClient, emulator: httpx.AsyncClient
+) -> None:
+    await fail(emulator)
+    assert assert_ok(await alice.post(f"{SYNC}/111", json={"unknown": 1}))["status"] == "skipped"
 
-    async def test_a_lease_that_is_not_released_is_a_conflict(
-        self, alice: httpx.AsyncClient, services: Services, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(sync, "LOCK_WAIT_SECONDS", 0.1)
-        held = {"sync_lease": "another process", "sync_lease_until": clock.now() + 60_000}
-        async with services.storage.write() as session:
-            await session.execute(update(locations).where(locations.c.name == PIER).values(held))
-        response = await alice.post(f"{SYNC}/111", json={"title": "T"})
-        assert_error(response, 409, "CONFLICT")
-        assert int(response.headers["retry-after"]) >= 1
-        assert_ok(await alice.post(f"{SYNC}/114", json={"title": "T"}))  # another location does not wait
-        clock.advance(seconds=60)  # the holder has ended
-        assert_ok(await alice.post(f"{SYNC}/111", json={"title": "T"}))
+
+async def test_a_second_sync_waits_for_the_lease(
+    alice: httpx.AsyncClient, plugin: Site, emulator: httpx.AsyncClient
+) -> None:
+    await fail(emulator, "delay", method="PATCH", seconds=0.3, times=1)
+    await forget_calls(emulator)
+    first = alice.post(f"{SYNC}/111", json={"title": "First"})
+    second = plugin.http.post(f"{SYNC}/111", json={"title": "Second"})
+    for answer in await asyncio.gather(first, second):
+        assert assert_ok(answer)["fieldsUpdated"] == ["title"]
+    seen = [call["method"] for call in await calls(emulator) if call["path"] != "/token"]
+    assert seen == ["GET", "PATCH", "GET", "PATCH"]
+
+
+async def test_a_lease_that_is_not_released_is_a_conflict(
+    alice: httpx.AsyncClient, services: Services, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sync, "LOCK_WAIT_SECONDS", 0.1)
+    held = {"sync_lease": "another process", "sync_lease_until": clock.now() + 60_000}
+    async with services.storage.write() as session:
+        await session.execute(update(locations).where(locations.c.name == PIER).values(held))
+    response = await alice.post(f"{SYNC}/111", json={"title": "T"})
+    assert_error(response, 409, "CONFLICT")
+    assert int(response.headers["retry-after"]) >= 1
+    assert_ok(await alice.post(f"{SYNC}/114", json={"title": "T"}))  # another location does not wait
+    clock.advance(seconds=60)  # the holder has ended
+    assert_ok(await alice.post(f"{SYNC}/111", json={"title": "T"}))
 
 
 @pytest.mark.in_process("waits for the held call")

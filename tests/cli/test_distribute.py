@@ -24,21 +24,21 @@ pytestmark = pytest.mark.postgres
 FOREIGN_KEYS = "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND conrelid = ANY ($1::text[]::regclass[])"
 
 
-class TestWithoutACluster:
-    def test_sqlite_is_refused(self, run: Run) -> None:
-        assert "SQLite cannot be distributed" in refused(run("db", "distribute"))
+def test_distribute_refuses_sqlite(run: Run) -> None:
+    assert "SQLite cannot be distributed" in refused(run("db", "distribute"))
 
-    @pytest.mark.skipif(CITUS in os.environ, reason="its server has the extension")
-    def test_postgres_without_the_extension_is_refused(
-        self, run: Run, postgres: "Postgres", monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        postgres.create("plain")
-        try:
-            monkeypatch.setenv("PROFILESVC_DATABASE_URL", postgres.url("plain"))
-            assert run("db", "upgrade").exit_code == 0
-            assert "CREATE EXTENSION citus" in refused(run("db", "distribute"))
-        finally:
-            postgres.drop("plain")
+
+@pytest.mark.skipif(CITUS in os.environ, reason="its server has the extension")
+def test_distribute_refuses_postgres_without_the_extension(
+    run: Run, postgres: "Postgres", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    postgres.create("plain")
+    try:
+        monkeypatch.setenv("PROFILESVC_DATABASE_URL", postgres.url("plain"))
+        assert run("db", "upgrade").exit_code == 0
+        assert "CREATE EXTENSION citus" in refused(run("db", "distribute"))
+    finally:
+        postgres.drop("plain")
 
 
 FINE = Node("a:1", True, "14.0-1", True, "")
@@ -75,7 +75,7 @@ class TestOnACluster:
         yield postgres
         postgres.drop("fresh")
 
-    def test_it_does_what_the_dry_run_shows_and_then_nothing(self, run: Run, cluster: "Cluster") -> None:
+    def test_distribute_does_what_its_dry_run_shows_and_then_nothing(self, run: Run, cluster: "Cluster") -> None:
         assert "Run `profilesvc db upgrade`" in refused(run("db", "distribute", "--dry-run"))
         assert run("db", "upgrade").exit_code == 0
         assert run("db", "seed").exit_code == 0
@@ -108,7 +108,7 @@ class TestOnACluster:
 
         asyncio.run(check())
 
-    def test_a_run_that_was_interrupted_is_completed(self, run: Run, cluster: "Cluster") -> None:
+    def test_a_distribution_that_was_interrupted_is_completed(self, run: Run, cluster: "Cluster") -> None:
         assert run("db", "upgrade").exit_code == 0
         for step in distribution.steps(4)[:7]:
             cluster.run(step.statement, "fresh")
@@ -117,7 +117,7 @@ class TestOnACluster:
         assert run("db", "distribute", "--shards", "4").exit_code == 0
         assert json.loads(run("db", "distribute", "--json").stdout) == []
 
-    def test_a_worker_is_refused_and_serves(
+    def test_a_worker_refuses_to_distribute_or_upgrade_but_serves(
         self, run: Run, cluster: "Cluster", monkeypatch: pytest.MonkeyPatch
     ) -> None:
         assert run("db", "upgrade").exit_code == 0

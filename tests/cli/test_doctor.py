@@ -94,114 +94,112 @@ def mail_server() -> Iterator[int]:
         controller.stop()
 
 
-class TestInside:
-    def test_the_demo_data_has_no_problems(self, run: Run) -> None:
-        rows = printed(run("doctor", "--json"))
-        assert set(statuses(rows)) == {
-            "settings",
-            "pepper",
-            "passphrase",
-            "sign-in",
-            "limits",
-            "mail",
-            "disk",
-            "database",
-            "migrations",
-            "signing keys",
-            "readiness",
-            "clock",
-            "provider",
-        }
-        assert set(statuses(rows).values()) == {"ok"}
-        assert all(set(row) == {"name", "status", "message", "hint"} for row in rows)
+def test_the_demo_data_has_no_problems(run: Run) -> None:
+    rows = printed(run("doctor", "--json"))
+    assert set(statuses(rows)) == {
+        "settings",
+        "pepper",
+        "passphrase",
+        "sign-in",
+        "limits",
+        "mail",
+        "disk",
+        "database",
+        "migrations",
+        "signing keys",
+        "readiness",
+        "clock",
+        "provider",
+    }
+    assert set(statuses(rows).values()) == {"ok"}
+    assert all(set(row) == {"name", "status", "message", "hint"} for row in rows)
 
-    def test_lines_are_for_people(self, run: Run) -> None:
-        result = run("doctor")
-        assert result.exit_code == 0
-        assert [line.split()[0] for line in result.stdout.splitlines()] == ["ok"] * 13
 
-    @pytest.mark.parametrize(
-        ("setting", "status"),
-        [({}, "warn"), ({"TOKEN": "a-secret-of-the-operators"}, "ok"), ({"PORT": "9100"}, "ok")],
-    )
-    def test_production_needs_protected_metrics(
-        self, run: Run, monkeypatch: pytest.MonkeyPatch, setting: dict[str, str], status: str
-    ) -> None:
-        production = {
-            "ENVIRONMENT": "production",
-            "BASE_URL": "https://x.example",
-            "PROVIDER__URL": "https://127.0.0.1:1",
-            "TOKENS__KEY_PASSPHRASE": GOOD,
-        }
-        named = {f"METRICS__{name}": value for name, value in setting.items()}
-        for name, value in {**production, **named}.items():
-            monkeypatch.setenv(f"PROFILESVC_{name}", value)
-        (found,) = [row for row in json.loads(run("doctor", "--json").stdout) if row["name"] == "metrics"]
-        assert (found["status"], bool(found["hint"])) == (status, status == "warn")
+def test_the_output_for_people_has_a_line_for_each_check(run: Run) -> None:
+    result = run("doctor")
+    assert result.exit_code == 0
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["ok"] * 13
 
-    def test_a_database_that_is_not_made_yet_is_a_warning_and_is_not_made(self, run: Run) -> None:
-        Path("var/profilesvc.db").unlink()
-        assert statuses(printed(run("doctor", "--json")))["database"] == "warn"
-        assert not Path("var/profilesvc.db").exists()
 
-    def test_a_database_and_a_provider_that_do_not_respond_fail(
-        self, run: Run, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("PROFILESVC_DATABASE_URL", "postgresql+asyncpg://nobody@127.0.0.1:1/none")
-        monkeypatch.setenv("PROFILESVC_PROVIDER__URL", "http://127.0.0.1:1")
-        result = run("doctor", "--json")
-        assert result.exit_code == 1
-        found = statuses(json.loads(result.stdout))
-        assert {"settings": "ok", "database": "fail", "clock": "warn", "provider": "fail"}.items() <= found.items()
+@pytest.mark.parametrize(
+    ("setting", "status"),
+    [({}, "warn"), ({"TOKEN": "a-secret-of-the-operators"}, "ok"), ({"PORT": "9100"}, "ok")],
+)
+def test_production_needs_protected_metrics(
+    run: Run, monkeypatch: pytest.MonkeyPatch, setting: dict[str, str], status: str
+) -> None:
+    production = {
+        "ENVIRONMENT": "production",
+        "BASE_URL": "https://x.example",
+        "PROVIDER__URL": "https://127.0.0.1:1",
+        "TOKENS__KEY_PASSPHRASE": GOOD,
+    }
+    named = {f"METRICS__{name}": value for name, value in setting.items()}
+    for name, value in {**production, **named}.items():
+        monkeypatch.setenv(f"PROFILESVC_{name}", value)
+    (found,) = [row for row in json.loads(run("doctor", "--json").stdout) if row["name"] == "metrics"]
+    assert (found["status"], bool(found["hint"])) == (status, status == "warn")
 
-    def test_an_invalid_setting_fails(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("PROFILESVC_BASE_UR", "x")
-        result = run("doctor", "--json")
-        assert (result.exit_code, len(json.loads(result.stdout))) == (1, 1)
-        assert "Did you mean PROFILESVC_BASE_URL" in result.stdout
 
-    @pytest.mark.parametrize("refuses", [False, True])
-    def test_the_provider_is_called(
-        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refuses: bool
-    ) -> None:
-        app = create_emulator(
-            tmp_path / "provider.db", clock=SystemClock(), entropy=SystemEntropy(), world=load_world()
-        )
-        with EmbeddedServer(app) as server:
-            switches = {"switches": {"refuse_refresh": refuses}}
-            httpx.put(f"{server.base_url}/__emulator/state", json=switches).raise_for_status()
-            monkeypatch.setenv("PROFILESVC_PROVIDER__URL", server.base_url)
-            rows = json.loads(run("doctor", "--json").stdout)
-        provider = next(row for row in rows if row["name"] == "provider")
-        assert statuses(rows)["clock"] == "ok"
-        assert provider["status"] == ("fail" if refuses else "ok")
-        assert ("consent again" in provider["hint"]) == refuses
-        assert ("3 accounts: accounts/1, accounts/2, accounts/3" in provider["message"]) != refuses
+def test_a_database_that_is_not_made_yet_is_a_warning_and_is_not_made(run: Run) -> None:
+    Path("var/profilesvc.db").unlink()
+    assert statuses(printed(run("doctor", "--json")))["database"] == "warn"
+    assert not Path("var/profilesvc.db").exists()
 
-    def test_the_change_feed_is_checked(self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        app = create_emulator(
-            tmp_path / "provider.db", clock=SystemClock(), entropy=SystemEntropy(), world=load_world()
-        )
 
-        def feed() -> dict[str, str]:
-            rows: list[dict[str, str]] = json.loads(run("doctor", "--json").stdout)
-            return next(row for row in rows if row["name"] == "change feed")
+def test_a_database_and_a_provider_that_do_not_respond_fail(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROFILESVC_DATABASE_URL", "postgresql+asyncpg://nobody@127.0.0.1:1/none")
+    monkeypatch.setenv("PROFILESVC_PROVIDER__URL", "http://127.0.0.1:1")
+    result = run("doctor", "--json")
+    assert result.exit_code == 1
+    found = statuses(json.loads(result.stdout))
+    assert {"settings": "ok", "database": "fail", "clock": "warn", "provider": "fail"}.items() <= found.items()
 
-        with EmbeddedServer(app) as server:
-            monkeypatch.setenv("PROFILESVC_PROVIDER__URL", server.base_url)
-            assert feed()["status"] == "ok"
-            monkeypatch.setenv("PROFILESVC_NOTIFICATIONS__TOPIC", "projects/p/topics/profiles")
-            monkeypatch.setenv("PROFILESVC_NOTIFICATIONS__SERVICE_ACCOUNT", "push@p.iam.gserviceaccount.com")
-            monkeypatch.setenv("PROFILESVC_NOTIFICATIONS__JWKS_URL", f"{server.base_url}/nothing")
-            assert (feed()["status"], "AUDIENCE" in feed()["hint"]) == ("fail", True)
-            monkeypatch.setenv("PROFILESVC_NOTIFICATIONS__AUDIENCE", "https://profiles.example/provider/notifications")
-            assert (feed()["status"], "JWKS_URL" in feed()["hint"]) == ("fail", True)
-            monkeypatch.setenv("PROFILESVC_NOTIFICATIONS__JWKS_URL", f"{server.base_url}/oauth2/v3/certs")
-            assert (feed()["status"], "enable" in feed()["hint"]) == ("warn", True)
-            run("provider", "notifications", "enable")
-            assert feed()["status"] == "ok"
-            monkeypatch.setenv("PROFILESVC_PROVIDER__NOTIFICATIONS_URL", "http://127.0.0.1:9")
-            assert (feed()["status"], "NOTIFICATIONS_URL" in feed()["hint"]) == ("warn", True)
+
+def test_an_invalid_setting_fails(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROFILESVC_BASE_UR", "x")
+    result = run("doctor", "--json")
+    assert (result.exit_code, len(json.loads(result.stdout))) == (1, 1)
+    assert "Did you mean PROFILESVC_BASE_URL" in result.stdout
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_doctor_calls_the_provider(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refuses: bool) -> None:
+    app = create_emulator(tmp_path / "provider.db", clock=SystemClock(), entropy=SystemEntropy(), world=load_world())
+    with EmbeddedServer(app) as server:
+        switches = {"switches": {"refuse_refresh": refuses}}
+        httpx.put(f"{server.base_url}/__emulator/state", json=switches).raise_for_status()
+        monkeypatch.setenv("PROFILESVC_PROVIDER__URL", server.base_url)
+        rows = json.loads(run("doctor", "--json").stdout)
+    provider = next(row for row in rows if row["name"] == "provider")
+    assert statuses(rows)["clock"] == "ok"
+    assert provider["status"] == ("fail" if refuses else "ok")
+    assert ("consent again" in provider["hint"]) == refuses
+    assert ("3 accounts: accounts/1, accounts/2, accounts/3" in provider["message"]) != refuses
+
+
+def test_doctor_checks_the_change_feed(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = create_emulator(tmp_path / "provider.db", clock=SystemClock(), entropy=SystemEntropy(), world=load_world())
+
+    def feed() -> dict[str, str]:
+        rows: list[dict[str, str]] = json.loads(run("doctor", "--json").stdout)
+        return next(row for row in rows if row["name"] == "change feed")
+
+    with EmbeddedServer(app) as server:
+        monkeypatch.setenv("PROFILESVC_PROVIDER__URL", server.base_url)
+        assert feed()["status"] == "ok"
+        monkeypatch.setenv("PROFILESVC_NOTIFICATIONS__TOPIC", "projects/p/topics/profiles")
+        monkeypatch.setenv("PROFILESVC_NOTIFICATIONS__SERVICE_ACCOUNT", "push@p.iam.gserviceaccount.com")
+        monkeypatch.setenv("PROFILESVC_NOTIFICATIONS__JWKS_URL", f"{server.base_url}/nothing")
+        assert (feed()["status"], "AUDIENCE" in feed()["hint"]) == ("fail", True)
+        monkeypatch.setenv("PROFILESVC_NOTIFICATIONS__AUDIENCE", "https://profiles.example/provider/notifications")
+        assert (feed()["status"], "JWKS_URL" in feed()["hint"]) == ("fail", True)
+        monkeypatch.setenv("PROFILESVC_NOTIFICATIONS__JWKS_URL", f"{server.base_url}/oauth2/v3/certs")
+        assert (feed()["status"], "enable" in feed()["hint"]) == ("warn", True)
+        run("provider", "notifications", "enable")
+        assert feed()["status"] == "ok"
+        monkeypatch.setenv("PROFILESVC_PROVIDER__NOTIFICATIONS_URL", "http://127.0.0.1:9")
+        assert (feed()["status"], "NOTIFICATIONS_URL" in feed()["hint"]) == ("warn", True)
 
 
 PRODUCTION = {
@@ -228,7 +226,7 @@ class TestProduction:
 
         return look
 
-    def test_nothing_is_configured(self, found: Callable[..., dict[str, Any]]) -> None:
+    def test_settings_that_production_lacks_are_warnings(self, found: Callable[..., dict[str, Any]]) -> None:
         rows = found()
         for name, variable in (
             ("pepper", "SECRET_PEPPER"),
@@ -239,7 +237,9 @@ class TestProduction:
             assert rows[name]["status"] == "warn"
             assert f"PROFILESVC_{variable}" in rows[name]["hint"]
 
-    def test_everything_is_configured(self, found: Callable[..., dict[str, Any]], redis_server: "RedisServer") -> None:
+    def test_production_with_all_settings_has_no_warnings(
+        self, found: Callable[..., dict[str, Any]], redis_server: "RedisServer"
+    ) -> None:
         rows = found(
             SECRET_PEPPER=GOOD,
             TOKENS__KEY_PASSPHRASE=GOOD,
@@ -280,7 +280,7 @@ class TestProduction:
         row = found(ENVIRONMENT="development", DATA_DIR="var", SECRET_PEPPER=GOOD)["readiness"]
         assert (row["status"], "PROFILESVC_SECRET_PEPPER is not the one" in row["message"]) == ("fail", True)
 
-    def test_a_placeholder_fails(self, found: Callable[..., dict[str, Any]]) -> None:
+    def test_a_placeholder_instead_of_a_secret_fails(self, found: Callable[..., dict[str, Any]]) -> None:
         rows = found(SECRET_PEPPER="change-me")
         assert (list(rows), rows["settings"]["status"]) == (["settings"], "fail")
         assert "PROFILESVC_SECRET_PEPPER" in rows["settings"]["message"]
@@ -336,7 +336,7 @@ class TestProduction:
         ("free", "status"),
         [(10**9, "ok"), (10**9 - 1, "warn"), (2 * 10**8, "warn"), (2 * 10**8 - 1, "fail"), (0, "fail")],
     )
-    def test_the_free_space_of_the_disk(self, tmp_path: Path, free: int, status: str) -> None:
+    def test_a_disk_with_little_free_space_is_a_problem(self, tmp_path: Path, free: int, status: str) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
             check = checks_disk.disk(tmp_path / "not-made-yet" / "profilesvc.db")[0]
@@ -457,99 +457,106 @@ class TestPooler:
         assert rows["database"] == "ok"
 
 
-class TestReady:
+def test_a_server_that_accepts_requests_is_ready(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The check of a container or of systemd, on the port of the server."""
-
-    def test_a_server_that_accepts_requests_is_ready(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
-        with EmbeddedServer(create_app(make_settings(Path("var")), Runtime())) as server:
-            result = run("doctor", "--ready", "--port", str(server.port))
-        assert (result.exit_code, result.stdout.split()[:2]) == (0, ["ok", "readiness"])
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    with EmbeddedServer(create_app(make_settings(Path("var")), Runtime())) as server:
         result = run("doctor", "--ready", "--port", str(server.port))
-        assert result.exit_code == 1
-        assert "does not respond" in result.stdout
-
-    def test_a_server_that_stops_is_not_ready(self, run: Run) -> None:
-        app = create_app(make_settings(Path("var")), Runtime())
-        with EmbeddedServer(app) as server:
-            app.extensions["profilesvc.draining"].set()
-            result = run("doctor", "--ready", "--port", str(server.port), "--json")
-        [row] = json.loads(result.stdout)
-        assert (result.exit_code, row["status"], row["hint"]) == (1, "fail", "the service is shutting down")
-        assert "HTTP 503; failed: accepting" in row["message"]
-
-    def test_a_url_is_another_check(self, run: Run) -> None:
-        assert run("doctor", "--ready", "http://127.0.0.1:1").exit_code == 2
+    assert (result.exit_code, result.stdout.split()[:2]) == (0, ["ok", "readiness"])
+    result = run("doctor", "--ready", "--port", str(server.port))
+    assert result.exit_code == 1
+    assert "does not respond" in result.stdout
 
 
-class TestOutside:
-    def test_a_running_service_has_no_problems(self, run: Run, sqlite_template: Path) -> None:
-        server = EmbeddedServer(create_app(make_settings(Path("var")), Runtime()))
-        server.start()
-        try:
-            result = run("doctor", server.base_url, "--json")
-        finally:
-            server.stop()
-        found = statuses(json.loads(result.stdout))
-        assert {"reachable", "tls", "clock", "database", "migrations", "accepting", "public keys"} <= set(found)
-        bad = {name for name, status in found.items() if status == "fail"}
-        assert bad <= {"metadata"}, "its base URL is not where it serves"
+def test_a_server_that_stops_is_not_ready(run: Run) -> None:
+    app = create_app(make_settings(Path("var")), Runtime())
+    with EmbeddedServer(app) as server:
+        app.extensions["profilesvc.draining"].set()
+        result = run("doctor", "--ready", "--port", str(server.port), "--json")
+    [row] = json.loads(result.stdout)
+    assert (result.exit_code, row["status"], row["hint"]) == (1, "fail", "the service is shutting down")
+    assert "HTTP 503; failed: accepting" in row["message"]
 
-    def test_an_unreachable_server_is_one_line(self, run: Run) -> None:
-        result = run("doctor", "http://127.0.0.1:1", "--json")
-        assert result.exit_code == 1
-        assert statuses(json.loads(result.stdout)) == {"reachable": "fail"}
-        assert run("doctor", "no-url").exit_code == 1
 
-    def test_a_healthy_service_has_no_problems(self) -> None:
-        assert set(looked_at().values()) == {"ok"}
+def test_a_url_after_ready_is_wrong_usage(run: Run) -> None:
+    assert run("doctor", "--ready", "http://127.0.0.1:1").exit_code == 2
 
-    @pytest.mark.parametrize(
-        ("changed", "name", "status"),
-        [
-            ({"healthz": (200, b"<html>")}, "reachable", "fail"),
-            ({"healthz": (301, b"")}, "reachable", "fail"),
-            ({"readyz": (503, {"checks": {"migrations": False}})}, "migrations", "fail"),
-            ({"readyz": (404, b"")}, "readiness", "fail"),
-            ({".well-known/oauth-authorization-server": (404, {})}, "metadata", "warn"),
-            ({".well-known/oauth-authorization-server": (200, {"issuer": "http://x"})}, "metadata", "fail"),
-            ({".well-known/jwks.json": (404, {})}, "public keys", "warn"),
-            ({".well-known/jwks.json": (200, {"keys": []})}, "public keys", "fail"),
-            ({".well-known/jwks.json": (200, {"keys": [{"kid": "a", "kty": "RSA", "d": "x"}]})}, "public keys", "fail"),
-        ],
-    )
-    def test_each_problem_is_reported(self, changed: dict[str, Any], name: str, status: str) -> None:
-        found = looked_at(**changed)
-        assert found[name] == status
-        assert sum(value != "ok" for value in found.values()) == 1
 
-    def test_tls_is_needed_away_from_this_machine(self) -> None:
-        assert looked_at("http://profiles.example")["tls"] == "fail"
-        assert looked_at("http://127.0.0.1:8000")["tls"] == "ok"
+def test_a_running_service_has_no_problems(run: Run, sqlite_template: Path) -> None:
+    server = EmbeddedServer(create_app(make_settings(Path("var")), Runtime()))
+    server.start()
+    try:
+        result = run("doctor", server.base_url, "--json")
+    finally:
+        server.stop()
+    found = statuses(json.loads(result.stdout))
+    assert {"reachable", "tls", "clock", "database", "migrations", "accepting", "public keys"} <= set(found)
+    bad = {name for name, status in found.items() if status == "fail"}
+    assert bad <= {"metadata"}, "its base URL is not where it serves"
 
-    @pytest.mark.parametrize(("days", "status"), [(30, "ok"), (10, "warn")])
-    def test_a_certificate_that_expires_soon_is_a_warning(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days: int, status: str
-    ) -> None:
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate(tmp_path, days)))
-        with serving_tls(tmp_path) as url:
-            assert {check.name: check.status for check in outside(url)}["tls"] == status
 
-    def test_an_untrusted_certificate_is_unreachable(self, tmp_path: Path) -> None:
-        certificate(tmp_path, 30)
-        with serving_tls(tmp_path) as url:
-            [check] = outside(url)
-        assert (check.name, check.status) == ("reachable", "fail")
-        assert "certificate" in check.message
-        assert "SSL_CERT_FILE" in check.hint
+def test_an_unreachable_server_is_one_failed_check(run: Run) -> None:
+    result = run("doctor", "http://127.0.0.1:1", "--json")
+    assert result.exit_code == 1
+    assert statuses(json.loads(result.stdout)) == {"reachable": "fail"}
+    assert run("doctor", "no-url").exit_code == 1
 
-    def test_a_proxy_without_a_service_is_not_another_server(self) -> None:
-        for status, words in ((503, "no process of the service"), (404, "a different server")):
-            answer = httpx.MockTransport(lambda _, status=status: httpx.Response(status))
-            assert words in next(outside("http://127.0.0.1:8000", answer)).hint
 
-    @pytest.mark.parametrize(("away", "status"), [(0, "ok"), (5, "ok"), (-30, "warn"), (61, "fail")])
-    def test_clocks_are_compared(self, away: int, status: str) -> None:
-        now = 1_767_323_045.0
-        assert clock(formatdate(now + away, usegmt=True), now).status == status
-        assert clock(None, now).status == "warn"
+def test_a_healthy_service_has_no_problems() -> None:
+    assert set(looked_at().values()) == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "name", "status"),
+    [
+        ({"healthz": (200, b"<html>")}, "reachable", "fail"),
+        ({"healthz": (301, b"")}, "reachable", "fail"),
+        ({"readyz": (503, {"checks": {"migrations": False}})}, "migrations", "fail"),
+        ({"readyz": (404, b"")}, "readiness", "fail"),
+        ({".well-known/oauth-authorization-server": (404, {})}, "metadata", "warn"),
+        ({".well-known/oauth-authorization-server": (200, {"issuer": "http://x"})}, "metadata", "fail"),
+        ({".well-known/jwks.json": (404, {})}, "public keys", "warn"),
+        ({".well-known/jwks.json": (200, {"keys": []})}, "public keys", "fail"),
+        ({".well-known/jwks.json": (200, {"keys": [{"kid": "a", "kty": "RSA", "d": "x"}]})}, "public keys", "fail"),
+    ],
+)
+def test_each_problem_of_a_running_service_is_reported(changed: dict[str, Any], name: str, status: str) -> None:
+    found = looked_at(**changed)
+    assert found[name] == status
+    assert sum(value != "ok" for value in found.values()) == 1
+
+
+def test_tls_is_needed_away_from_this_machine() -> None:
+    assert looked_at("http://profiles.example")["tls"] == "fail"
+    assert looked_at("http://127.0.0.1:8000")["tls"] == "ok"
+
+
+@pytest.mark.parametrize(("days", "status"), [(30, "ok"), (10, "warn")])
+def test_a_certificate_that_expires_soon_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days: int, status: str
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate(tmp_path, days)))
+    with serving_tls(tmp_path) as url:
+        assert {check.name: check.status for check in outside(url)}["tls"] == status
+
+
+def test_a_server_with_an_untrusted_certificate_is_unreachable(tmp_path: Path) -> None:
+    certificate(tmp_path, 30)
+    with serving_tls(tmp_path) as url:
+        [check] = outside(url)
+    assert (check.name, check.status) == ("reachable", "fail")
+    assert "certificate" in check.message
+    assert "SSL_CERT_FILE" in check.hint
+
+
+def test_a_proxy_without_a_service_is_not_another_server() -> None:
+    for status, words in ((503, "no process of the service"), (404, "a different server")):
+        answer = httpx.MockTransport(lambda _, status=status: httpx.Response(status))
+        assert words in next(outside("http://127.0.0.1:8000", answer)).hint
+
+
+@pytest.mark.parametrize(("away", "status"), [(0, "ok"), (5, "ok"), (-30, "warn"), (61, "fail")])
+def test_the_clock_of_the_server_is_compared_with_ours(away: int, status: str) -> None:
+    now = 1_767_323_045.0
+    assert clock(formatdate(now + away, usegmt=True), now).status == status
+    assert clock(None, now).status == "warn"

@@ -76,7 +76,7 @@ class TestDemoData:
 
         return switch
 
-    def test_production_rejects_it_and_names_it(self, run: Run, production: Callable[[], None]) -> None:
+    def test_production_rejects_demo_data_and_names_it(self, run: Run, production: Callable[[], None]) -> None:
         key = create_key(run)["client_id"]
         kids = [row["kid"] for row in printed(run("signing-keys", "list", "--json"))]
         Path("var/demo.json").write_text("{}")
@@ -93,7 +93,7 @@ class TestDemoData:
         assert (result.exit_code, found["status"]) == (1, "fail")
         assert "alice@example.com" in found["message"]
 
-    def test_production_rejects_each_trace_of_it(
+    def test_production_rejects_each_trace_of_demo_data(
         self, run: Run, production: Callable[[], None], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("PROFILESVC_DATA_DIR", "new")
@@ -122,212 +122,221 @@ class TestDemoData:
         assert [user["email"] for user in printed(run("users", "list", "--json"))] == ["owner@example.com"]
 
 
-class TestSettings:
-    @pytest.mark.parametrize(
-        ("changes", "named"),
-        [
-            ({"CLIENT_ID": ""}, "CLIENT_ID"),
-            ({"JWKS_URL": ""}, "JWKS_URL"),
-            ({"JWKS_URL": "http://login.example/keys"}, "JWKS_URL"),
-            ({"JWKS_URL": "ftp://login.example/keys"}, "JWKS_URL"),
-            ({"JWKS_URL": "https://"}, "JWKS_URL"),
-            ({"JWKS_URL": "https://[bad/keys"}, "JWKS_URL"),
-            ({"ALGORITHMS": "RS256,HS256"}, "ALGORITHMS"),
-            ({"ALGORITHMS": "none"}, "ALGORITHMS"),
-            ({"ALGORITHMS": ""}, "ALGORITHMS"),
-            ({"ISSUER": "x" * 256}, "ISSUER"),
-        ],
-    )
-    def test_an_identity_provider_needs_all_settings_and_https(
-        self, run: Run, monkeypatch: pytest.MonkeyPatch, changes: dict[str, str], named: str
-    ) -> None:
-        good = {"ISSUER": "https://login.example", "JWKS_URL": "https://login.example/keys", "CLIENT_ID": "us"}
-        for name, value in good.items():
-            monkeypatch.setenv(f"PROFILESVC_IDENTITY__{name}", value)
-        printed(run("users", "list", "--json"))
-        for name, value in changes.items():
-            monkeypatch.setenv(f"PROFILESVC_IDENTITY__{name}", value)
-        assert f"PROFILESVC_IDENTITY__{named}" in refused(run("users", "list"))
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"CLIENT_ID": ""}, "CLIENT_ID"),
+        ({"JWKS_URL": ""}, "JWKS_URL"),
+        ({"JWKS_URL": "http://login.example/keys"}, "JWKS_URL"),
+        ({"JWKS_URL": "ftp://login.example/keys"}, "JWKS_URL"),
+        ({"JWKS_URL": "https://"}, "JWKS_URL"),
+        ({"JWKS_URL": "https://[bad/keys"}, "JWKS_URL"),
+        ({"ALGORITHMS": "RS256,HS256"}, "ALGORITHMS"),
+        ({"ALGORITHMS": "none"}, "ALGORITHMS"),
+        ({"ALGORITHMS": ""}, "ALGORITHMS"),
+        ({"ISSUER": "x" * 256}, "ISSUER"),
+    ],
+)
+def test_an_identity_provider_needs_all_settings_and_https(
+    run: Run, monkeypatch: pytest.MonkeyPatch, changes: dict[str, str], named: str
+) -> None:
+    good = {"ISSUER": "https://login.example", "JWKS_URL": "https://login.example/keys", "CLIENT_ID": "us"}
+    for name, value in good.items():
+        monkeypatch.setenv(f"PROFILESVC_IDENTITY__{name}", value)
+    printed(run("users", "list", "--json"))
+    for name, value in changes.items():
+        monkeypatch.setenv(f"PROFILESVC_IDENTITY__{name}", value)
+    assert f"PROFILESVC_IDENTITY__{named}" in refused(run("users", "list"))
 
-    def test_keys_over_http_are_for_development_on_this_machine(
-        self, run: Run, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        here = {"ISSUER": "https://login.example", "JWKS_URL": "http://127.0.0.1:9/keys", "CLIENT_ID": "us"}
-        for name, value in here.items():
-            monkeypatch.setenv(f"PROFILESVC_IDENTITY__{name}", value)
-        printed(run("users", "list", "--json"))
-        for name, value in PRODUCTION.items():
-            monkeypatch.setenv(f"PROFILESVC_{name}", value)
-        assert "PROFILESVC_IDENTITY__JWKS_URL" in refused(run("users", "list"))
 
-    @pytest.mark.parametrize(
-        ("name", "value"),
-        [
-            ("BASE_URL", "http://profiles.example"),
-            ("BASE_URL", "https://"),
-            ("BASE_URL", "https://user@profiles.example"),
-            ("BASE_URL", "https://user:word@profiles.example"),
-            ("BASE_URL", "https://profiles.example/api"),
-            ("BASE_URL", "https://profiles.example?a=b"),
-            ("BASE_URL", "https://profiles.example/?"),
-            ("BASE_URL", "https://profiles.example#top"),
-            ("BASE_URL", "https://profiles.example:0"),
-            ("BASE_URL", "https://profiles.example:65536"),
-            ("BASE_URL", "https://profiles.example:port"),
-            ("BASE_URL", "https://profiles example"),
-            ("BASE_URL", "https://profiles.example\nx"),
-            *(
-                (f"PROVIDER__{name}", f"{scheme}provider.example")
-                for name in (
-                    "URL",
-                    "INFORMATION_URL",
-                    "VERIFICATIONS_URL",
-                    "ACCOUNTS_URL",
-                    "POSTS_URL",
-                    "NOTIFICATIONS_URL",
-                    "TOKEN_URL",
-                )
-                for scheme in ("http://", "HTTP://", "", "ftp://")
-            ),
-            ("PROVIDER__URL", "https://"),
-            ("PROVIDER__URL", "https://user:word@provider.example"),
-            ("PROVIDER__URL", "https://provider example"),
-            ("PROVIDER__URL", "https://provider.example\thttp://x"),
-            ("PROVIDER__URL", "https://provider.example:port"),
-            ("PROVIDER__TOKEN_URL", "https://provider.example:99999/token"),
-            ("DATABASE_URL", "postgresql+asyncpg://user:word@127.0.0.1:port/db"),
-            ("DATABASE_URL", "postgresql+asyncpg://user:word@127.0.0.1:99999/db"),
-            ("DATABASE_URL", "postgresql+asyncpg://user:word@[::1/db"),
-            ("PROVIDER__TOKEN_URL", "http://127.0.0.1:9"),
-            ("SECRET_PEPPER", "change-me"),
-            ("TOKENS__KEY_PASSPHRASE", "CHANGE_ME"),
-            ("PROVIDER__CLIENT_SECRET", "changeme"),
-            ("PROVIDER__REFRESH_TOKEN", "…"),
-            ("PROVIDER__CLIENT_ID", "<client id>"),
-            ("LIMITS__STORAGE_URL", "redis://:change-me@127.0.0.1"),
-            ("DATABASE_URL", "postgresql+asyncpg://profilesvc:change-me@/profilesvc"),
-            ("UPGRADE_URL", "javascript:alert(1)"),
-            ("UPGRADE_URL", "data:text/html,x"),
-            ("UPGRADE_URL", "//plans.example"),
-            ("UPGRADE_URL", "https:plans"),
-            ("UPGRADE_URL", "https://user@plans.example"),
-            ("UPGRADE_URL", "http://plans.example"),
-            ("TRACING__ENDPOINT", "http://collector.example:4318"),
-            ("TRACING__ENDPOINT", "http://127.0.0.1@collector.example"),
-            ("TRACING__ENDPOINT", "http://localhost.example:4318"),
-            ("LIMITS__STORAGE_URL", "redis://redis.example:6379/0"),
-            ("LIMITS__STORAGE_URL", "valkey://:word@10.0.0.31"),
-            ("LIMITS__STORAGE_URL", "redis://127.0.0.1:word@redis.example"),
-            ("LIMITS__STORAGE_URL", "redis+cluster://127.0.0.1:6379,10.0.0.2:6379"),
-            ("LIMITS__STORAGE_URL", "redis://[2001:db8::1]:6379"),
-            ("TRACING__ENDPOINT", "http://collector.example\\@127.0.0.1"),
-        ],
-    )
-    def test_production_rejects_unsafe_settings_and_names_them(
-        self, run: Run, monkeypatch: pytest.MonkeyPatch, name: str, value: str
-    ) -> None:
-        for variable, good in {**PRODUCTION, name: value}.items():
-            monkeypatch.setenv(f"PROFILESVC_{variable}", good)
-        said = refused(run("users", "list"))
-        assert said.startswith(f"profilesvc: PROFILESVC_{name}")
-        assert "word" not in said
-
-    @pytest.mark.parametrize(
-        ("name", "value", "network"),
-        [
-            ("UPGRADE_URL", "https://plans.example/change?from=us", "false"),
-            ("TRACING__ENDPOINT", "https://collector.example", "false"),
-            ("TRACING__ENDPOINT", "http://127.0.0.1:4318", "false"),
-            ("TRACING__ENDPOINT", "http://[::1]:4318", "false"),
-            ("TRACING__ENDPOINT", "http://collector:4318", "true"),
-            ("LIMITS__STORAGE_URL", "redis://:word@localhost:6379/0", "false"),
-            ("LIMITS__STORAGE_URL", "redis://127.0.0.2", "false"),
-            ("LIMITS__STORAGE_URL", "valkey://[::1]:6379", "false"),
-            ("LIMITS__STORAGE_URL", "rediss://redis.example", "false"),
-            ("LIMITS__STORAGE_URL", "valkeys+cluster://a.example:1,b.example:2", "false"),
-            ("LIMITS__STORAGE_URL", "redis+cluster://127.0.0.1:1,[::1]:2", "false"),
-            ("LIMITS__STORAGE_URL", "unix:///run/redis.sock", "false"),
-            ("LIMITS__STORAGE_URL", "redis://valkey:6379/0", "true"),
-        ],
-    )
-    def test_production_accepts_tls_this_machine_and_a_private_network(
-        self, monkeypatch: pytest.MonkeyPatch, name: str, value: str, network: str
-    ) -> None:
-        for variable, good in {**PRODUCTION, name: value, "PRIVATE_NETWORK": network}.items():
-            monkeypatch.setenv(f"PROFILESVC_{variable}", good)
-        assert load(_env_file=None).production
-
-    def test_the_issuer_of_production_speaks_https(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-        login = {"ISSUER": "http://login.example", "JWKS_URL": "https://login.example/keys", "CLIENT_ID": "us"}
-        for variable, value in {**PRODUCTION, **{f"IDENTITY__{name}": value for name, value in login.items()}}.items():
-            monkeypatch.setenv(f"PROFILESVC_{variable}", value)
-        assert "PROFILESVC_IDENTITY__ISSUER must be an https:// URL" in refused(run("users", "list"))
-
-    @pytest.mark.parametrize(
-        "value",
-        [
-            "postgresql+asyncpg://u:p%40ss@127.0.0.1:5432/db",
-            "postgresql+asyncpg://u@[::1]:5432/db",
-            "postgresql+asyncpg://u@/db?host=a:5432&host=b:5432",
-            "postgresql+asyncpg://u@/db?host=/run/postgresql",
-        ],
-    )
-    def test_a_url_of_a_database_is_accepted(self, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-        monkeypatch.setenv("PROFILESVC_DATABASE_URL", value)
-        assert load(_env_file=None).database_url == value
-
-    @pytest.mark.parametrize("value", ["https://profiles.example/", "https://profiles.example:8443", "https://[::1]"])
-    def test_production_accepts_an_origin(self, run: Run, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-        for variable, good in {**PRODUCTION, "BASE_URL": value}.items():
-            monkeypatch.setenv(f"PROFILESVC_{variable}", good)
-        assert load().base_url == value.rstrip("/")
-
-    @pytest.mark.parametrize(
-        ("name", "value"),
-        [("DATABASE_URL", "mysql://x"), ("DATABSE_URL", "x"), ("TOKENS__ACCESS_TTL_SECONDS", "soon")],
-    )
-    def test_a_setting_that_cannot_be_used_is_named(
-        self, run: Run, monkeypatch: pytest.MonkeyPatch, name: str, value: str
-    ) -> None:
+def test_only_development_reads_the_keys_of_an_issuer_over_http(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = {"ISSUER": "https://login.example", "JWKS_URL": "http://127.0.0.1:9/keys", "CLIENT_ID": "us"}
+    for name, value in here.items():
+        monkeypatch.setenv(f"PROFILESVC_IDENTITY__{name}", value)
+    printed(run("users", "list", "--json"))
+    for name, value in PRODUCTION.items():
         monkeypatch.setenv(f"PROFILESVC_{name}", value)
-        assert f"PROFILESVC_{name}" in refused(run("users", "list"))
+    assert "PROFILESVC_IDENTITY__JWKS_URL" in refused(run("users", "list"))
 
-    @pytest.mark.parametrize(
-        ("url", "problem"),
-        [
-            ("redis://:hush@127.0.0.1:1/0?ssl_cert_reqs=none", "must not have the parameter 'ssl_cert_reqs'"),
-            ("unix:///no/such/socket?x=1", "must not have the parameter 'x'"),
-            ("redis://:hush@127.0.0.1:1/0?retry=5", "must not have the parameter 'retry'"),
-            ("redis://:hush@127.0.0.1:1/0?redis_connect_func=x", "must not have the parameter 'redis_connect_func'"),
-            ("redis+cluster://:hush@127.0.0.1:1?db=0", "must have no parameters for a cluster"),
-            ("rediss://:hush@127.0.0.1:1/0?ssl_cert_reqs=some", "Invalid SSL Certificate Requirements Flag: some"),
-        ],
-    )
-    def test_a_parameter_of_the_counters_is_checked_before_the_start(
-        self, run: Run, monkeypatch: pytest.MonkeyPatch, url: str, problem: str
-    ) -> None:
-        """It was an internal error of each request that is counted."""
-        monkeypatch.setenv("PROFILESVC_LIMITS__STORAGE_URL", url)
-        line = refused(run("serve", "--port", "0"))
-        assert line == f"profilesvc: PROFILESVC_LIMITS__STORAGE_URL: {problem}\n"
-        [found] = [row for row in json.loads(run("doctor", "--json").stdout) if row["name"] == "limits"]
-        assert (found["status"], problem in found["message"]) == ("fail", True)
 
-    def test_a_folder_that_cannot_be_written_is_one_line(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-        Path("file").write_text("")
-        for folder in ("file", "file/below/it"):
-            monkeypatch.setenv("PROFILESVC_DATA_DIR", folder)
-            for words in (["users", "list"], ["serve", "--port", "0"]):
-                line = refused(run(*words))
-                assert line.startswith("profilesvc: PROFILESVC_DATA_DIR: "), line
-                assert "[Errno" not in line
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("BASE_URL", "http://profiles.example"),
+        ("BASE_URL", "https://"),
+        ("BASE_URL", "https://user@profiles.example"),
+        ("BASE_URL", "https://user:word@profiles.example"),
+        ("BASE_URL", "https://profiles.example/api"),
+        ("BASE_URL", "https://profiles.example?a=b"),
+        ("BASE_URL", "https://profiles.example/?"),
+        ("BASE_URL", "https://profiles.example#top"),
+        ("BASE_URL", "https://profiles.example:0"),
+        ("BASE_URL", "https://profiles.example:65536"),
+        ("BASE_URL", "https://profiles.example:port"),
+        ("BASE_URL", "https://profiles example"),
+        ("BASE_URL", "https://profiles.example\nx"),
+        *(
+            (f"PROVIDER__{name}", f"{scheme}provider.example")
+            for name in (
+                "URL",
+                "INFORMATION_URL",
+                "VERIFICATIONS_URL",
+                "ACCOUNTS_URL",
+                "POSTS_URL",
+                "NOTIFICATIONS_URL",
+                "TOKEN_URL",
+            )
+            for scheme in ("http://", "HTTP://", "", "ftp://")
+        ),
+        ("PROVIDER__URL", "https://"),
+        ("PROVIDER__URL", "https://user:word@provider.example"),
+        ("PROVIDER__URL", "https://provider example"),
+        ("PROVIDER__URL", "https://provider.example\thttp://x"),
+        ("PROVIDER__URL", "https://provider.example:port"),
+        ("PROVIDER__TOKEN_URL", "https://provider.example:99999/token"),
+        ("DATABASE_URL", "postgresql+asyncpg://user:word@127.0.0.1:port/db"),
+        ("DATABASE_URL", "postgresql+asyncpg://user:word@127.0.0.1:99999/db"),
+        ("DATABASE_URL", "postgresql+asyncpg://user:word@[::1/db"),
+        ("PROVIDER__TOKEN_URL", "http://127.0.0.1:9"),
+        ("SECRET_PEPPER", "change-me"),
+        ("TOKENS__KEY_PASSPHRASE", "CHANGE_ME"),
+        ("PROVIDER__CLIENT_SECRET", "changeme"),
+        ("PROVIDER__REFRESH_TOKEN", "…"),
+        ("PROVIDER__CLIENT_ID", "<client id>"),
+        ("LIMITS__STORAGE_URL", "redis://:change-me@127.0.0.1"),
+        ("DATABASE_URL", "postgresql+asyncpg://profilesvc:change-me@/profilesvc"),
+        ("UPGRADE_URL", "javascript:alert(1)"),
+        ("UPGRADE_URL", "data:text/html,x"),
+        ("UPGRADE_URL", "//plans.example"),
+        ("UPGRADE_URL", "https:plans"),
+        ("UPGRADE_URL", "https://user@plans.example"),
+        ("UPGRADE_URL", "http://plans.example"),
+        ("TRACING__ENDPOINT", "http://collector.example:4318"),
+        ("TRACING__ENDPOINT", "http://127.0.0.1@collector.example"),
+        ("TRACING__ENDPOINT", "http://localhost.example:4318"),
+        ("LIMITS__STORAGE_URL", "redis://redis.example:6379/0"),
+        ("LIMITS__STORAGE_URL", "valkey://:word@10.0.0.31"),
+        ("LIMITS__STORAGE_URL", "redis://127.0.0.1:word@redis.example"),
+        ("LIMITS__STORAGE_URL", "redis+cluster://127.0.0.1:6379,10.0.0.2:6379"),
+        ("LIMITS__STORAGE_URL", "redis://[2001:db8::1]:6379"),
+        ("TRACING__ENDPOINT", "http://collector.example\\@127.0.0.1"),
+    ],
+)
+def test_production_rejects_unsafe_settings_and_names_them(
+    run: Run, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    for variable, good in {**PRODUCTION, name: value}.items():
+        monkeypatch.setenv(f"PROFILESVC_{variable}", good)
+    said = refused(run("users", "list"))
+    assert said.startswith(f"profilesvc: PROFILESVC_{name}")
+    assert "word" not in said
 
-    def test_an_unknown_host_of_the_database_names_its_setting(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("PROFILESVC_DATABASE_URL", "postgresql+asyncpg://user:word@database.invalid/x")
-        for words in (["users", "list"], ["serve", "--port", "0"], ["db", "upgrade"]):
+
+@pytest.mark.parametrize(
+    ("name", "value", "network"),
+    [
+        ("UPGRADE_URL", "https://plans.example/change?from=us", "false"),
+        ("TRACING__ENDPOINT", "https://collector.example", "false"),
+        ("TRACING__ENDPOINT", "http://127.0.0.1:4318", "false"),
+        ("TRACING__ENDPOINT", "http://[::1]:4318", "false"),
+        ("TRACING__ENDPOINT", "http://collector:4318", "true"),
+        ("LIMITS__STORAGE_URL", "redis://:word@localhost:6379/0", "false"),
+        ("LIMITS__STORAGE_URL", "redis://127.0.0.2", "false"),
+        ("LIMITS__STORAGE_URL", "valkey://[::1]:6379", "false"),
+        ("LIMITS__STORAGE_URL", "rediss://redis.example", "false"),
+        ("LIMITS__STORAGE_URL", "valkeys+cluster://a.example:1,b.example:2", "false"),
+        ("LIMITS__STORAGE_URL", "redis+cluster://127.0.0.1:1,[::1]:2", "false"),
+        ("LIMITS__STORAGE_URL", "unix:///run/redis.sock", "false"),
+        ("LIMITS__STORAGE_URL", "redis://valkey:6379/0", "true"),
+    ],
+)
+def test_production_accepts_tls_this_machine_and_a_private_network(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, network: str
+) -> None:
+    for variable, good in {**PRODUCTION, name: value, "PRIVATE_NETWORK": network}.items():
+        monkeypatch.setenv(f"PROFILESVC_{variable}", good)
+    assert load(_env_file=None).production
+
+
+def test_the_issuer_of_production_must_be_an_https_url(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    login = {"ISSUER": "http://login.example", "JWKS_URL": "https://login.example/keys", "CLIENT_ID": "us"}
+    for variable, value in {**PRODUCTION, **{f"IDENTITY__{name}": value for name, value in login.items()}}.items():
+        monkeypatch.setenv(f"PROFILESVC_{variable}", value)
+    assert "PROFILESVC_IDENTITY__ISSUER must be an https:// URL" in refused(run("users", "list"))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "postgresql+asyncpg://u:p%40ss@127.0.0.1:5432/db",
+        "postgresql+asyncpg://u@[::1]:5432/db",
+        "postgresql+asyncpg://u@/db?host=a:5432&host=b:5432",
+        "postgresql+asyncpg://u@/db?host=/run/postgresql",
+    ],
+)
+def test_a_url_of_a_database_is_accepted(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("PROFILESVC_DATABASE_URL", value)
+    assert load(_env_file=None).database_url == value
+
+
+@pytest.mark.parametrize("value", ["https://profiles.example/", "https://profiles.example:8443", "https://[::1]"])
+def test_production_accepts_an_origin_as_its_base_url(run: Run, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    for variable, good in {**PRODUCTION, "BASE_URL": value}.items():
+        monkeypatch.setenv(f"PROFILESVC_{variable}", good)
+    assert load().base_url == value.rstrip("/")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("DATABASE_URL", "mysql://x"), ("DATABSE_URL", "x"), ("TOKENS__ACCESS_TTL_SECONDS", "soon")],
+)
+def test_a_setting_that_cannot_be_used_is_named(
+    run: Run, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(f"PROFILESVC_{name}", value)
+    assert f"PROFILESVC_{name}" in refused(run("users", "list"))
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("redis://:hush@127.0.0.1:1/0?ssl_cert_reqs=none", "must not have the parameter 'ssl_cert_reqs'"),
+        ("unix:///no/such/socket?x=1", "must not have the parameter 'x'"),
+        ("redis://:hush@127.0.0.1:1/0?retry=5", "must not have the parameter 'retry'"),
+        ("redis://:hush@127.0.0.1:1/0?redis_connect_func=x", "must not have the parameter 'redis_connect_func'"),
+        ("redis+cluster://:hush@127.0.0.1:1?db=0", "must have no parameters for a cluster"),
+        ("rediss://:hush@127.0.0.1:1/0?ssl_cert_reqs=some", "Invalid SSL Certificate Requirements Flag: some"),
+    ],
+)
+def test_a_parameter_of_the_counters_is_checked_before_the_start(
+    run: Run, monkeypatch: pytest.MonkeyPatch, url: str, problem: str
+) -> None:
+    """It was an internal error of each request that is counted."""
+    monkeypatch.setenv("PROFILESVC_LIMITS__STORAGE_URL", url)
+    line = refused(run("serve", "--port", "0"))
+    assert line == f"profilesvc: PROFILESVC_LIMITS__STORAGE_URL: {problem}\n"
+    [found] = [row for row in json.loads(run("doctor", "--json").stdout) if row["name"] == "limits"]
+    assert (found["status"], problem in found["message"]) == ("fail", True)
+
+
+def test_a_data_folder_that_cannot_be_written_is_reported_in_one_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("file").write_text("")
+    for folder in ("file", "file/below/it"):
+        monkeypatch.setenv("PROFILESVC_DATA_DIR", folder)
+        for words in (["users", "list"], ["serve", "--port", "0"]):
             line = refused(run(*words))
-            assert line.startswith("profilesvc: PROFILESVC_DATABASE_URL: the name of the host cannot be resolved: ")
-            assert "word" not in line
+            assert line.startswith("profilesvc: PROFILESVC_DATA_DIR: "), line
+            assert "[Errno" not in line
+
+
+def test_the_error_of_an_unknown_database_host_names_its_setting(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROFILESVC_DATABASE_URL", "postgresql+asyncpg://user:word@database.invalid/x")
+    for words in (["users", "list"], ["serve", "--port", "0"], ["db", "upgrade"]):
+        line = refused(run(*words))
+        assert line.startswith("profilesvc: PROFILESVC_DATABASE_URL: the name of the host cannot be resolved: ")
+        assert "word" not in line
 
 
 @pytest.mark.parametrize(

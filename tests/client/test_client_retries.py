@@ -160,25 +160,25 @@ def test_chooses_the_wait_by_chance() -> None:
     assert script.pauses == [0.0, 0.25]
 
 
-class TestDelete:
-    @pytest.mark.parametrize(
-        "delete",
-        [
-            lambda client: client.delete_post(PIER, "1"),
-            lambda client: client.delete_reply(PIER, "1"),
-            lambda client: client.delete_alert(1),
-            lambda client: client.delete_webhook(1),
-        ],
-    )
-    def test_is_done_when_the_response_was_lost_and_nothing_is_left(
-        self, delete: Callable[[ProfileClient], Any]
-    ) -> None:
-        assert delete(Script(LOST, failed(404, "NOT_FOUND")).client()).deleted
+@pytest.mark.parametrize(
+    "delete",
+    [
+        lambda client: client.delete_post(PIER, "1"),
+        lambda client: client.delete_reply(PIER, "1"),
+        lambda client: client.delete_alert(1),
+        lambda client: client.delete_webhook(1),
+    ],
+)
+def test_a_delete_is_done_when_its_response_was_lost_and_nothing_is_left(
+    delete: Callable[[ProfileClient], Any],
+) -> None:
+    assert delete(Script(LOST, failed(404, "NOT_FOUND")).client()).deleted
 
-    @pytest.mark.parametrize("first", [[], [UNSENT], [LIMITED]])
-    def test_of_a_missing_resource_is_raised(self, first: list[Step]) -> None:
-        with pytest.raises(e.NotFound):
-            Script(*first, failed(404, "NOT_FOUND")).client().delete_post(PIER, "1")
+
+@pytest.mark.parametrize("first", [[], [UNSENT], [LIMITED]])
+def test_a_delete_of_a_missing_resource_is_raised(first: list[Step]) -> None:
+    with pytest.raises(e.NotFound):
+        Script(*first, failed(404, "NOT_FOUND")).client().delete_post(PIER, "1")
 
 
 def test_a_failed_grant_is_repeated_whatever_the_operation() -> None:

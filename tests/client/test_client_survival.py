@@ -52,85 +52,92 @@ def test_it_needs_nothing_of_the_server() -> None:
     assert (done.stdout.splitlines(), done.stderr) == (["not sent", loaded], "")
 
 
-class TestProviderOutage:
-    def test_that_is_short_is_not_noticed(self, service: Service, site: ProfileClient, recorded: Recorded) -> None:
-        service.provider("POST", "/faults", {"kind": "status", "status": 503, "times": 4})
-        recorded.calls.clear()
-        assert site.sync(PIER, {"title": "Harbour Coffee, Old Pier"}).fieldsUpdated == ["title"]
-        assert recorded.calls.count("POST /api/v1/sync/111") > 1
-
-    def test_that_lasts_is_raised(self, service: Service, site: ProfileClient) -> None:
-        known = site.list_posts(PIER)
-        service.provider("POST", "/faults", {"kind": "status", "status": 503, "times": 1000})
-        service.clock.advance(minutes=5)
-        with pytest.raises(ProviderFailed) as caught:
-            site.compare(PIER)
-        assert (caught.value.reason, caught.value.retryable) == ("unavailable", True)
-        assert site.list_posts(PIER) == known
-
-    def test_whose_effect_is_unknown_makes_one_post(self, service: Service, site: ProfileClient) -> None:
-        before = len(list(site.iter_posts(PIER)))
-        fault = {"kind": "disconnect", "after": True, "match": {"method": "POST", "path": "/v4"}}
-        service.provider("POST", "/faults", fault)
-        made = site.create_post(PIER, {"summary": "Only once"})
-        service.clock.advance(minutes=5)
-        posts = list(site.iter_posts(PIER))
-        assert len(posts) == before + 1
-        assert [post.name for post in posts if post.summary == "Only once"] == [made.name]
-
-    def test_that_loses_the_response_of_a_delete_still_deletes(self, service: Service, site: ProfileClient) -> None:
-        name = site.list_posts(PIER).localPosts[0].name
-        fault = {"kind": "disconnect", "after": True, "match": {"method": "DELETE", "path": "/v4"}}
-        service.provider("POST", "/faults", fault)
-        assert site.delete_post(PIER, name).deleted
-
-    def test_that_rejects_the_content_is_raised_once(
-        self, service: Service, site: ProfileClient, recorded: Recorded
-    ) -> None:
-        service.provider("POST", "/faults", {"kind": "status", "status": 400, "match": {"method": "PATCH"}})
-        with pytest.raises(ProviderFailed) as caught:
-            site.sync(PIER, {"title": "Other"})
-        assert (caught.value.reason, caught.value.retryable) == ("rejected", False)
-        assert recorded.calls.count("POST /api/v1/sync/111") == 1
+def test_a_short_outage_of_the_provider_is_not_noticed(
+    service: Service, site: ProfileClient, recorded: Recorded
+) -> None:
+    service.provider("POST", "/faults", {"kind": "status", "status": 503, "times": 4})
+    recorded.calls.clear()
+    assert site.sync(PIER, {"title": "Harbour Coffee, Old Pier"}).fieldsUpdated == ["title"]
+    assert recorded.calls.count("POST /api/v1/sync/111") > 1
 
 
-class TestRestart:
-    def test_in_the_middle_goes_unnoticed(
-        self, service: Service, site: ProfileClient, recorded: Recorded, options: SyncOptions
-    ) -> None:
-        posts = site.iter_posts(PIER, page_size=5)
-        names = [next(posts).name for _ in range(5)]
-        service.stop()
-        site._sleep = lambda _: service.start()
-        names += [post.name for post in posts]
-        assert len(set(names)) == 12
-        assert recorded.grants == ["credentials"]
+def test_a_long_outage_of_the_provider_is_raised(service: Service, site: ProfileClient) -> None:
+    known = site.list_posts(PIER)
+    service.provider("POST", "/faults", {"kind": "status", "status": 503, "times": 1000})
+    service.clock.advance(minutes=5)
+    with pytest.raises(ProviderFailed) as caught:
+        site.compare(PIER)
+    assert (caught.value.reason, caught.value.retryable) == ("unavailable", True)
+    assert site.list_posts(PIER) == known
 
-    def test_between_grant_and_use_goes_unnoticed(self, service: Service, site: ProfileClient) -> None:
-        service.stop()
-        site._sleep = lambda _: service.start()
-        assert site.sync(PIER, {"title": "Pier"}).status == "success"
 
-    def test_that_takes_too_long_is_raised(self, service: Service, site: ProfileClient) -> None:
+def test_a_create_whose_response_is_lost_makes_one_post(service: Service, site: ProfileClient) -> None:
+    before = len(list(site.iter_posts(PIER)))
+    fault = {"kind": "disconnect", "after": True, "match": {"method": "POST", "path": "/v4"}}
+    service.provider("POST", "/faults", fault)
+    made = site.create_post(PIER, {"summary": "Only once"})
+    service.clock.advance(minutes=5)
+    posts = list(site.iter_posts(PIER))
+    assert len(posts) == before + 1
+    assert [post.name for post in posts if post.summary == "Only once"] == [made.name]
+
+
+def test_a_delete_whose_response_is_lost_still_deletes(service: Service, site: ProfileClient) -> None:
+    name = site.list_posts(PIER).localPosts[0].name
+    fault = {"kind": "disconnect", "after": True, "match": {"method": "DELETE", "path": "/v4"}}
+    service.provider("POST", "/faults", fault)
+    assert site.delete_post(PIER, name).deleted
+
+
+def test_content_that_the_provider_rejects_is_sent_only_once(
+    service: Service, site: ProfileClient, recorded: Recorded
+) -> None:
+    service.provider("POST", "/faults", {"kind": "status", "status": 400, "match": {"method": "PATCH"}})
+    with pytest.raises(ProviderFailed) as caught:
+        site.sync(PIER, {"title": "Other"})
+    assert (caught.value.reason, caught.value.retryable) == ("rejected", False)
+    assert recorded.calls.count("POST /api/v1/sync/111") == 1
+
+
+def test_a_restart_between_two_pages_goes_unnoticed(
+    service: Service, site: ProfileClient, recorded: Recorded, options: SyncOptions
+) -> None:
+    posts = site.iter_posts(PIER, page_size=5)
+    names = [next(posts).name for _ in range(5)]
+    service.stop()
+    site._sleep = lambda _: service.start()
+    names += [post.name for post in posts]
+    assert len(set(names)) == 12
+    assert recorded.grants == ["credentials"]
+
+
+def test_a_restart_before_a_sync_goes_unnoticed(service: Service, site: ProfileClient) -> None:
+    service.stop()
+    site._sleep = lambda _: service.start()
+    assert site.sync(PIER, {"title": "Pier"}).status == "success"
+
+
+def test_a_restart_that_takes_too_long_is_raised(service: Service, site: ProfileClient) -> None:
+    site.heartbeat()
+    service.stop()
+    with pytest.raises(TransportFailed) as caught:
         site.heartbeat()
-        service.stop()
-        with pytest.raises(TransportFailed) as caught:
-            site.heartbeat()
-        assert not caught.value.sent
+    assert not caught.value.sent
+    service.start()
+    assert site.heartbeat().received
+
+
+async def test_a_restart_goes_unnoticed_by_the_async_client(
+    service: Service, key: KeyCreated, async_options: AsyncOptions
+) -> None:
+    async def restart(_: float) -> None:
         service.start()
-        assert site.heartbeat().received
 
-    async def test_goes_unnoticed_by_tasks(
-        self, service: Service, key: KeyCreated, async_options: AsyncOptions
-    ) -> None:
-        async def restart(_: float) -> None:
-            service.start()
-
-        async with AsyncProfileClient.service(service.url, key.client_id, key.client_secret, **async_options) as site:
-            await site.heartbeat()
-            service.stop()
-            site._sleep = restart
-            assert (await site.heartbeat()).received
+    async with AsyncProfileClient.service(service.url, key.client_id, key.client_secret, **async_options) as site:
+        await site.heartbeat()
+        service.stop()
+        site._sleep = restart
+        assert (await site.heartbeat()).received
 
 
 def test_the_same_push_at_the_same_time_is_one_sync(service: Service, key: KeyCreated, alice: ProfileClient) -> None:

@@ -174,7 +174,7 @@ class TestWithoutAnOAuthClient:
         provider = ProviderSettings.model_validate({"url": origin, "token_url": f"{origin}/token", **login})
         return settings.model_copy(update={"provider": provider})
 
-    async def test_owner_reads_why_no_login_can_be_connected(
+    async def test_an_owner_reads_why_no_login_can_be_connected(
         self, alice_there: Browser, alice: httpx.AsyncClient
     ) -> None:
         page = await alice_there.open(PAGE)

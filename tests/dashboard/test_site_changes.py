@@ -25,7 +25,7 @@ class TestChangesOfTheProvider:
         await drift(emulator, google_updated={PIER: {"title": "Harbour Coffee Pier", "regularHours": WEEK}})
         await forget_calls(emulator)
 
-    async def test_are_shown_in_words(self, alice_there: Browser) -> None:
+    async def test_changes_of_the_provider_are_shown_in_words(self, alice_there: Browser) -> None:
         page = await alice_there.open(SITE)
         assert "The provider changed these fields" in page.text
         assert "No other field differs." in page.text
@@ -33,7 +33,7 @@ class TestChangesOfTheProvider:
         assert "Mon 09:00\N{EN DASH}17:00" in page.text
         assert "openDay" not in alice_there.answer.text
 
-    async def test_are_shown_in_the_list_once_they_were_read(self, alice_there: Browser) -> None:
+    async def test_changes_of_the_provider_are_in_the_list_once_they_were_read(self, alice_there: Browser) -> None:
         assert "The provider changed this profile." not in (await alice_there.open("/dashboard")).text
         await alice_there.open(SITE)
         assert "The provider changed this profile." in (await alice_there.open("/dashboard")).text
@@ -43,7 +43,7 @@ class TestChangesOfTheProvider:
         await alice_there.send("/updates", mask="regularHours,title", decision="reject")
         assert "The provider changed this profile." not in (await alice_there.open("/dashboard")).text
 
-    async def test_are_accepted_one_by_one(
+    async def test_changes_of_the_provider_are_settled_one_by_one(
         self, alice_there: Browser, plugin: Site, emulator: httpx.AsyncClient
     ) -> None:
         await alice_there.open(SITE)
@@ -56,14 +56,16 @@ class TestChangesOfTheProvider:
         assert (await document(emulator, PIER))["title"] == "Harbour Coffee Pier"
 
     @pytest.mark.parametrize("decision", ["accept", "reject"])
-    async def test_are_settled_together(self, alice_there: Browser, emulator: httpx.AsyncClient, decision: str) -> None:
+    async def test_changes_of_the_provider_are_settled_together(
+        self, alice_there: Browser, emulator: httpx.AsyncClient, decision: str
+    ) -> None:
         await alice_there.open(SITE)
         page = await alice_there.send("/updates", mask="regularHours,title", decision=decision)
         assert await patches(emulator) == ["regularHours,title"]
         assert "The provider changed" not in page.text
         assert ((await document(emulator, PIER))["regularHours"] == WEEK) is (decision == "accept")
 
-    async def test_that_were_settled_meanwhile_are_a_problem(
+    async def test_a_change_that_was_settled_meanwhile_is_a_problem(
         self, alice_there: Browser, emulator: httpx.AsyncClient
     ) -> None:
         await alice_there.open(SITE)
@@ -71,13 +73,13 @@ class TestChangesOfTheProvider:
         page = await alice_there.send("/updates", 400, mask="title", decision="accept")
         assert "is not a field that the provider has changed" in page.text
 
-    async def test_in_review_are_named(self, alice_there: Browser, emulator: httpx.AsyncClient) -> None:
+    async def test_changes_in_review_are_named(self, alice_there: Browser, emulator: httpx.AsyncClient) -> None:
         await drift(emulator, switches={"edit_review_seconds": 60})
         await alice_there.open(SITE)
         page = await alice_there.send("/updates", mask="title", decision="reject")
         assert "In review at the provider: Name" in page.text
 
-    async def test_have_no_buttons_while_sync_is_off(self, alice_there: Browser) -> None:
+    async def test_changes_have_no_buttons_while_sync_is_off(self, alice_there: Browser) -> None:
         await alice_there.open(SITE)
         page = await alice_there.send("/switch")
         assert "Switch sync on to accept or reject changes." in page.text
@@ -93,7 +95,9 @@ class TestDifferences:
         await drift(emulator, locations={PIER: theirs})
         await forget_calls(emulator)
 
-    async def test_keep_ours_sends_one_field(self, alice_there: Browser, emulator: httpx.AsyncClient) -> None:
+    async def test_the_choice_of_our_value_sends_one_field(
+        self, alice_there: Browser, emulator: httpx.AsyncClient
+    ) -> None:
         await alice_there.open(SITE)
         page = await alice_there.send("/differences", field="phoneNumbers.primaryPhone", choice="ours")
         assert await patches(emulator) == ["phoneNumbers"]
@@ -101,7 +105,7 @@ class TestDifferences:
         assert "websiteUri" not in await document(emulator, PIER)
         assert "differ" in page.text
 
-    async def test_take_theirs_changes_nothing_at_the_provider(
+    async def test_the_choice_of_their_value_changes_nothing_at_the_provider(
         self, alice_there: Browser, plugin: Site, emulator: httpx.AsyncClient
     ) -> None:
         await alice_there.open(SITE)

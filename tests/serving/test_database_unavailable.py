@@ -64,7 +64,9 @@ def state(user: httpx.Client) -> list[Any]:
 
 @pytest.mark.parametrize("database", ["sqlite"])
 class TestSqlite:
-    def test_locked(self, served: Served, user: httpx.Client, plugin: httpx.Client) -> None:
+    def test_a_locked_database_is_unavailable_and_loses_nothing(
+        self, served: Served, user: httpx.Client, plugin: httpx.Client
+    ) -> None:
         before = state(user)
         with locked_sqlite(served.settings):
             assert_unavailable(together(writes(user, plugin), 6))
@@ -73,7 +75,9 @@ class TestSqlite:
         for response in together(writes(user, plugin)):
             assert response.is_success, response.text
 
-    def test_locked_while_many_wait(self, served: Served, plugin: httpx.Client) -> None:
+    def test_no_caller_waits_longer_when_many_wait_for_a_locked_database(
+        self, served: Served, plugin: httpx.Client
+    ) -> None:
         """They wait for one another, but none longer than a caller may."""
 
         def late() -> httpx.Response:
@@ -85,7 +89,7 @@ class TestSqlite:
             assert_unavailable(together([*beats, *[late] * 3], 3 + 6)[: len(beats)])
         assert_ok(plugin.post(HEARTBEAT, json={}))
 
-    def test_locked_in_the_middle(self, served: Served, plugin: httpx.Client) -> None:
+    def test_a_lock_after_the_call_to_the_provider_is_one_wait(self, served: Served, plugin: httpx.Client) -> None:
         """The provider has been asked; what is then to be noted, given back and released is one wait and not three."""
         assert served.world.emulator is not None
         faults = served.world.emulator.extensions["emulator"].faults
@@ -100,7 +104,9 @@ class TestSqlite:
             with locked_sqlite(served.settings):
                 assert_unavailable(running.result())
 
-    def test_reads_go_on_while_it_is_locked(self, served: Served, user: httpx.Client, plugin: httpx.Client) -> None:
+    def test_reads_go_on_while_the_database_is_locked(
+        self, served: Served, user: httpx.Client, plugin: httpx.Client
+    ) -> None:
         before = state(user)
         with locked_sqlite(served.settings):
             writer = threading.Thread(target=lambda: plugin.post(HEARTBEAT, json={}))
@@ -119,7 +125,9 @@ class TestSqlite:
                 assert response.is_success, response.text
 
     @pytest.mark.parametrize("failure", ["PRAGMA max_page_count=1", "PRAGMA query_only=ON"])
-    def test_full_or_read_only(self, served: Served, user: httpx.Client, plugin: httpx.Client, failure: str) -> None:
+    def test_a_full_or_read_only_database_is_unavailable(
+        self, served: Served, user: httpx.Client, plugin: httpx.Client, failure: str
+    ) -> None:
         storage, sick = served.app.extensions["profilesvc"].storage, True
         before = state(user)
 
@@ -152,7 +160,7 @@ def beside(postgres: Postgres, settings: Settings) -> Database:
 
 @pytest.mark.parametrize("database", [pytest.param("postgres", marks=pytest.mark.postgres)])
 class TestPostgres:
-    def test_connections_that_are_cut_in_the_middle(
+    def test_connections_that_are_cut_in_the_middle_are_replaced(
         self, served: Served, user: httpx.Client, plugin: httpx.Client, beside: Database
     ) -> None:
         ended, answers = threading.Event(), list[httpx.Response]()
@@ -185,13 +193,15 @@ class TestPostgres:
         assert all(response.is_success for response in together(writes(user, plugin)))
 
     @pytest.mark.parametrize("callers", [1, 30])
-    def test_a_row_that_stays_locked(self, plugin: httpx.Client, beside: Database, callers: int) -> None:
+    def test_a_row_that_stays_locked_is_unavailable(self, plugin: httpx.Client, beside: Database, callers: int) -> None:
         """Even if there are more callers than connections: the wait for a connection counts."""
         with beside.holding("SELECT * FROM connections FOR UPDATE"):
             assert_unavailable(together([lambda: plugin.post(HEARTBEAT, json={}) for _ in range(callers)], 6))
         assert_ok(plugin.post(HEARTBEAT, json={}))
 
-    def test_a_table_that_stays_locked(self, user: httpx.Client, plugin: httpx.Client, beside: Database) -> None:
+    def test_a_table_that_stays_locked_is_unavailable(
+        self, user: httpx.Client, plugin: httpx.Client, beside: Database
+    ) -> None:
         """Reads wait too, and no longer than a caller may."""
         with beside.holding("LOCK TABLE users, keys, locations IN ACCESS EXCLUSIVE MODE"):
             assert_unavailable(together([lambda: user.get(KEYS), *writes(user, plugin)], 6))

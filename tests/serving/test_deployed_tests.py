@@ -12,9 +12,9 @@ pytestmark = pytest.mark.thorough
 CHOSEN = [  # what processes have to agree about
     "test_idempotency.py::test_A128_many_at_once_run_once",
     "test_limits.py::test_sites_and_users_are_counted_apart",
-    "test_origin.py::TestBearer::test_D31_configured_dashboards_are_compared_as_origins",
+    "test_origin.py::test_D31_configured_dashboards_are_compared_as_origins",
     "test_posts_followed.py::test_one_refresh_at_a_time_for_a_location_however_many_ask",
-    "test_rotation.py::TestSingleUse::test_A042_fifty_at_once_get_one_successor",
+    "test_rotation.py::test_A042_fifty_simultaneous_exchanges_get_one_successor",
 ]
 
 

@@ -52,71 +52,73 @@ def ended(response: Any) -> bool:
     return bool(response.status_code == 401 and response.json()["error"]["code"] == "AUTH_INVALID_TOKEN")
 
 
-class TestAuthlib:
-    def test_session_fetches_refreshes_introspects_and_revokes(self, service: Service, method: str) -> None:
-        credentials = (service.client_id, service.client_secret)
-        with OAuth2Session(*credentials, token_endpoint_auth_method=method, scope=READ_OFFLINE) as session:
-            token = session.fetch_token(service.token_url, grant_type="client_credentials")
-            assert token["scope"] == READ_OFFLINE
-            assert session.get(service.url + LOCATIONS).status_code == 200
-            first = dict(token)
-            renewed = session.refresh_token(service.token_url)
-            assert renewed["refresh_token"] != first["refresh_token"]
-            told = session.introspect_token(f"{service.url}/oauth2/introspect", token=renewed["access_token"]).json()
-            assert (told["active"], told["client_id"]) == (True, service.client_id)
-            old = session.introspect_token(f"{service.url}/oauth2/introspect", token=first["refresh_token"])
-            assert old.json() == {"active": False}
-            done = session.revoke_token(f"{service.url}/oauth2/revoke", token=renewed["refresh_token"])
-            assert done.status_code == 200
-            assert ended(session.get(service.url + LOCATIONS))
+def test_authlib_fetches_refreshes_introspects_and_revokes_a_token(service: Service, method: str) -> None:
+    credentials = (service.client_id, service.client_secret)
+    with OAuth2Session(*credentials, token_endpoint_auth_method=method, scope=READ_OFFLINE) as session:
+        token = session.fetch_token(service.token_url, grant_type="client_credentials")
+        assert token["scope"] == READ_OFFLINE
+        assert session.get(service.url + LOCATIONS).status_code == 200
+        first = dict(token)
+        renewed = session.refresh_token(service.token_url)
+        assert renewed["refresh_token"] != first["refresh_token"]
+        told = session.introspect_token(f"{service.url}/oauth2/introspect", token=renewed["access_token"]).json()
+        assert (told["active"], told["client_id"]) == (True, service.client_id)
+        old = session.introspect_token(f"{service.url}/oauth2/introspect", token=first["refresh_token"])
+        assert old.json() == {"active": False}
+        done = session.revoke_token(f"{service.url}/oauth2/revoke", token=renewed["refresh_token"])
+        assert done.status_code == 200
+        assert ended(session.get(service.url + LOCATIONS))
 
-    def test_session_renews_by_itself(self, service: Service, method: str) -> None:
-        seen: list[str] = []
-        credentials = (service.client_id, service.client_secret)
-        with OAuth2Session(
-            *credentials,
-            scope="offline_access",
-            token_endpoint_auth_method=method,
-            token_endpoint=service.token_url,
-            update_token=lambda token, refresh_token=None, access_token=None: seen.append(str(refresh_token)),
-        ) as session:
-            token = session.fetch_token(service.token_url, grant_type="client_credentials")
-            session.token = {**token, "expires_at": 1}
-            assert session.get(service.url + LOCATIONS).status_code == 200
-            assert seen == [token["refresh_token"]]
-            assert session.token["refresh_token"] != token["refresh_token"]
 
-    async def test_async_client(self, service: Service, method: str) -> None:
-        credentials = (service.client_id, service.client_secret)
-        async with AsyncOAuth2Client(
-            *credentials,
-            scope="offline_access",
-            token_endpoint_auth_method=method,
-            token_endpoint=service.token_url,
-            trust_env=False,
-        ) as client:
-            token = await client.fetch_token(service.token_url, grant_type="client_credentials")
-            client.token = {**token, "expires_at": 1}
-            assert (await client.get(service.url + LOCATIONS)).status_code == 200
-            assert client.token["refresh_token"] != token["refresh_token"]
-            access = client.token["access_token"]
-            told = await client.introspect_token(f"{service.url}/oauth2/introspect", token=access)
-            assert told.json()["active"] is True
-            await client.revoke_token(f"{service.url}/oauth2/revoke", token=access, token_type_hint="refresh_token")
-            assert ended(await client.get(service.url + LOCATIONS))
+def test_authlib_renews_a_token_by_itself(service: Service, method: str) -> None:
+    seen: list[str] = []
+    credentials = (service.client_id, service.client_secret)
+    with OAuth2Session(
+        *credentials,
+        scope="offline_access",
+        token_endpoint_auth_method=method,
+        token_endpoint=service.token_url,
+        update_token=lambda token, refresh_token=None, access_token=None: seen.append(str(refresh_token)),
+    ) as session:
+        token = session.fetch_token(service.token_url, grant_type="client_credentials")
+        session.token = {**token, "expires_at": 1}
+        assert session.get(service.url + LOCATIONS).status_code == 200
+        assert seen == [token["refresh_token"]]
+        assert session.token["refresh_token"] != token["refresh_token"]
 
-    def test_errors_arrive_as_the_librarys_own(self, service: Service, method: str) -> None:
-        with OAuth2Session(service.client_id, "wrong", token_endpoint_auth_method=method) as session:
-            with pytest.raises(OAuthError) as caught:
-                session.fetch_token(service.token_url, grant_type="client_credentials")
-            assert caught.value.error == "invalid_client"
-        with OAuth2Session(service.client_id, service.client_secret, token_endpoint_auth_method=method) as session:
-            with pytest.raises(OAuthError) as caught:
-                session.refresh_token(service.token_url, refresh_token="nonsense")
-            assert caught.value.error == "invalid_grant"
-            with pytest.raises(OAuthError) as caught:
-                session.fetch_token(service.token_url, grant_type="client_credentials", scope="nothing")
-            assert caught.value.error == "invalid_scope"
+
+async def test_authlibs_async_client_fetches_renews_and_revokes_a_token(service: Service, method: str) -> None:
+    credentials = (service.client_id, service.client_secret)
+    async with AsyncOAuth2Client(
+        *credentials,
+        scope="offline_access",
+        token_endpoint_auth_method=method,
+        token_endpoint=service.token_url,
+        trust_env=False,
+    ) as client:
+        token = await client.fetch_token(service.token_url, grant_type="client_credentials")
+        client.token = {**token, "expires_at": 1}
+        assert (await client.get(service.url + LOCATIONS)).status_code == 200
+        assert client.token["refresh_token"] != token["refresh_token"]
+        access = client.token["access_token"]
+        told = await client.introspect_token(f"{service.url}/oauth2/introspect", token=access)
+        assert told.json()["active"] is True
+        await client.revoke_token(f"{service.url}/oauth2/revoke", token=access, token_type_hint="refresh_token")
+        assert ended(await client.get(service.url + LOCATIONS))
+
+
+def test_authlib_raises_its_own_errors(service: Service, method: str) -> None:
+    with OAuth2Session(service.client_id, "wrong", token_endpoint_auth_method=method) as session:
+        with pytest.raises(OAuthError) as caught:
+            session.fetch_token(service.token_url, grant_type="client_credentials")
+        assert caught.value.error == "invalid_client"
+    with OAuth2Session(service.client_id, service.client_secret, token_endpoint_auth_method=method) as session:
+        with pytest.raises(OAuthError) as caught:
+            session.refresh_token(service.token_url, refresh_token="nonsense")
+        assert caught.value.error == "invalid_grant"
+        with pytest.raises(OAuthError) as caught:
+            session.fetch_token(service.token_url, grant_type="client_credentials", scope="nothing")
+        assert caught.value.error == "invalid_scope"
 
 
 class TestRequestsOAuthlib:
@@ -124,7 +126,7 @@ class TestRequestsOAuthlib:
         return RequestsOAuth2Session(client=BackendApplicationClient(client_id=service.client_id), **options)
 
     @pytest.mark.parametrize("way", ["auth", "client_secret", "include_client_id"])
-    def test_fetches_a_token(self, service: Service, way: str) -> None:
+    def test_requests_oauthlib_fetches_a_token(self, service: Service, way: str) -> None:
         options: dict[str, Any] = {"client_secret": service.client_secret}
         if way == "auth":
             options = {"auth": HTTPBasicAuth(service.client_id, service.client_secret)}
@@ -135,7 +137,7 @@ class TestRequestsOAuthlib:
             assert token["scope"] == ["business.read", "business.write"]
             assert session.get(service.url + LOCATIONS).status_code == 200
 
-    def test_renews_by_itself(self, service: Service) -> None:
+    def test_requests_oauthlib_renews_a_token_by_itself(self, service: Service) -> None:
         saved: list[dict[str, Any]] = []
         credentials = {"client_id": service.client_id, "client_secret": service.client_secret}
         renewal = {"auto_refresh_url": service.token_url, "auto_refresh_kwargs": credentials}
@@ -146,7 +148,7 @@ class TestRequestsOAuthlib:
             (renewed,) = saved
             assert renewed["refresh_token"] != token["refresh_token"]
 
-    def test_errors_arrive_as_the_librarys_own(self, service: Service) -> None:
+    def test_requests_oauthlib_raises_its_own_errors(self, service: Service) -> None:
         with self.session(service) as session, pytest.raises(OAuth2Error) as caught:
             session.fetch_token(service.token_url, client_secret="wrong")
         assert caught.value.error == "invalid_client"
@@ -186,7 +188,7 @@ class TestDiscovery:
         for endpoint in ("token", "revocation", "introspection"):
             assert metadata[f"{endpoint}_endpoint_auth_methods_supported"] == methods
 
-    def test_every_address_that_it_names_works(self, service: Service) -> None:
+    def test_every_address_in_the_metadata_works(self, service: Service) -> None:
         metadata = self.metadata(service)
         credentials = (service.client_id, service.client_secret)
         assert {"client_credentials", "refresh_token"} <= set(metadata["grant_types_supported"])
@@ -287,7 +289,7 @@ class TestA100DaysLater:
 
         return move
 
-    def test_authlib_renews_by_itself(self, service: Service, method: str, later: Later) -> None:
+    def test_authlib_renews_an_expired_token_by_itself(self, service: Service, method: str, later: Later) -> None:
         with OAuth2Session(
             service.client_id,
             service.client_secret,
@@ -301,7 +303,9 @@ class TestA100DaysLater:
                 assert session.get(service.url + LOCATIONS).status_code == 200
             assert session.token["access_token"] != first
 
-    async def test_authlibs_async_client_renews_by_itself(self, service: Service, method: str, later: Later) -> None:
+    async def test_authlibs_async_client_renews_an_expired_token_by_itself(
+        self, service: Service, method: str, later: Later
+    ) -> None:
         async with AsyncOAuth2Client(
             service.client_id,
             service.client_secret,
@@ -316,7 +320,7 @@ class TestA100DaysLater:
                 assert (await client.get(service.url + LOCATIONS)).status_code == 200
             assert client.token["access_token"] != first
 
-    def test_requests_oauthlib_repeats_the_grant(self, service: Service, later: Later) -> None:
+    def test_requests_oauthlib_repeats_the_grant_for_an_expired_token(self, service: Service, later: Later) -> None:
         with RequestsOAuth2Session(client=BackendApplicationClient(client_id=service.client_id)) as session:
             session.fetch_token(service.token_url, client_secret=service.client_secret)
             assert session.get(service.url + LOCATIONS).status_code == 200
@@ -326,7 +330,7 @@ class TestA100DaysLater:
                 session.fetch_token(service.token_url, client_secret=service.client_secret)
                 assert session.get(service.url + LOCATIONS).status_code == 200
 
-    def test_oauthlib_repeats_the_grant(self, service: Service, later: Later) -> None:
+    def test_oauthlib_repeats_the_grant_for_an_expired_token(self, service: Service, later: Later) -> None:
         client = BackendApplicationClient(client_id=service.client_id)
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
 

@@ -81,147 +81,152 @@ async def test_closing_does_not_wait_for_a_connection_that_is_never_returned(set
         await connection.invalidate()
 
 
-class TestCommit:
-    async def test_commits_everything_or_nothing(self, storage: Storage) -> None:
-        place = "?" if storage.is_sqlite else "$1"
-        rename = Executions(f"UPDATE users SET name = {place} WHERE id = 1", [["changed"]])
-        broken = Executions(f"UPDATE users SET no_such_column = {place}", [["x"]])
-        with pytest.raises((sqlite3.OperationalError, asyncpg.PostgresError)):
-            await storage.commit([rename, broken])
-        assert await value(storage, NAME) == "Alice Ito"
-        await storage.commit([rename])
-        assert await value(storage, NAME) == "changed"
+async def test_a_commit_writes_everything_or_nothing(storage: Storage) -> None:
+    place = "?" if storage.is_sqlite else "$1"
+    rename = Executions(f"UPDATE users SET name = {place} WHERE id = 1", [["changed"]])
+    broken = Executions(f"UPDATE users SET no_such_column = {place}", [["x"]])
+    with pytest.raises((sqlite3.OperationalError, asyncpg.PostgresError)):
+        await storage.commit([rename, broken])
+    assert await value(storage, NAME) == "Alice Ito"
+    await storage.commit([rename])
+    assert await value(storage, NAME) == "changed"
 
-    async def test_takes_turns_with_other_writers(self, storage: Storage) -> None:
-        place = "?" if storage.is_sqlite else "$1"
-        add = Executions(f"UPDATE users SET epoch = epoch + {place} WHERE id = 1", [[1], [1]])
 
-        async def by_session() -> None:
-            async with storage.write() as session:
+async def test_a_commit_takes_turns_with_other_writers(storage: Storage) -> None:
+    place = "?" if storage.is_sqlite else "$1"
+    add = Executions(f"UPDATE users SET epoch = epoch + {place} WHERE id = 1", [[1], [1]])
+
+    async def by_session() -> None:
+        async with storage.write() as session:
+            await session.execute(update(users).where(users.c.id == 1).values(epoch=users.c.epoch + 1))
+
+    await asyncio.gather(*(each for _ in range(20) for each in (storage.commit([add]), by_session())))
+    assert await value(storage, select(users.c.epoch).where(users.c.id == 1)) == 60
+
+
+async def test_simultaneous_writes_lose_no_update(storage: Storage) -> None:
+    """100 tasks read, add one and write: as statement and, on SQLite, as read-modify-write too (D-60)."""
+
+    async def add_one() -> None:
+        async with storage.write() as session:
+            if storage.is_sqlite:  # BEGIN IMMEDIATE: what was read is still true when it is written
+                epoch = (await session.execute(select(users.c.epoch).where(users.c.id == 1))).scalar_one()
+                await session.execute(update(users).where(users.c.id == 1).values(epoch=epoch + 1))
+            else:  # READ COMMITTED: conditional updates
                 await session.execute(update(users).where(users.c.id == 1).values(epoch=users.c.epoch + 1))
 
-        await asyncio.gather(*(each for _ in range(20) for each in (storage.commit([add]), by_session())))
-        assert await value(storage, select(users.c.epoch).where(users.c.id == 1)) == 60
+    await asyncio.gather(*(add_one() for _ in range(100)))
+    assert await value(storage, select(users.c.epoch).where(users.c.id == 1)) == 100
 
 
-class TestWrite:
-    async def test_loses_no_update(self, storage: Storage) -> None:
-        """100 tasks read, add one and write: as statement and, on SQLite, as read-modify-write too (D-60)."""
-
-        async def add_one() -> None:
-            async with storage.write() as session:
-                if storage.is_sqlite:  # BEGIN IMMEDIATE: what was read is still true when it is written
-                    epoch = (await session.execute(select(users.c.epoch).where(users.c.id == 1))).scalar_one()
-                    await session.execute(update(users).where(users.c.id == 1).values(epoch=epoch + 1))
-                else:  # READ COMMITTED: conditional updates
-                    await session.execute(update(users).where(users.c.id == 1).values(epoch=users.c.epoch + 1))
-
-        await asyncio.gather(*(add_one() for _ in range(100)))
-        assert await value(storage, select(users.c.epoch).where(users.c.id == 1)) == 100
-
-    async def test_rolls_back_whatever_is_raised(self, storage: Storage) -> None:
-        async def fail(error: BaseException) -> None:
-            async with storage.write() as session:
-                await session.execute(update(users).values(name="changed"))
-                raise error
-
-        for error in (ValueError("x"), ServiceError(SERVICE_UNAVAILABLE), asyncio.CancelledError()):
-            with pytest.raises(type(error)):
-                await fail(error)
-        assert await value(storage, NAME) == "Alice Ito"
-
-    async def test_goes_on_after_a_unit_that_was_cancelled(self, storage: Storage) -> None:
-        inside, forever = asyncio.Event(), asyncio.Event()
-
-        async def hang() -> None:
-            async with storage.write() as session:
-                await session.execute(update(users).values(name="changed"))
-                inside.set()
-                await forever.wait()
-
-        task = asyncio.create_task(hang())
-        await inside.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
+async def test_a_write_is_rolled_back_by_any_exception(storage: Storage) -> None:
+    async def fail(error: BaseException) -> None:
         async with storage.write() as session:
-            await session.execute(update(users).where(users.c.id == 2).values(name="Bob"))
-        assert await value(storage, NAME) == "Alice Ito"
-        assert await value(storage, select(users.c.name).where(users.c.id == 2)) == "Bob"
+            await session.execute(update(users).values(name="changed"))
+            raise error
 
-    async def test_is_not_seen_before_its_end(self, storage: Storage) -> None:
+    for error in (ValueError("x"), ServiceError(SERVICE_UNAVAILABLE), asyncio.CancelledError()):
+        with pytest.raises(type(error)):
+            await fail(error)
+    assert await value(storage, NAME) == "Alice Ito"
+
+
+async def test_a_write_works_after_one_that_was_cancelled(storage: Storage) -> None:
+    inside, forever = asyncio.Event(), asyncio.Event()
+
+    async def hang() -> None:
         async with storage.write() as session:
-            await session.execute(update(users).where(users.c.id == 1).values(name="changed"))
-            assert await value(storage, NAME) == "Alice Ito"
-        assert await value(storage, NAME) == "changed"
+            await session.execute(update(users).values(name="changed"))
+            inside.set()
+            await forever.wait()
+
+    task = asyncio.create_task(hang())
+    await inside.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    async with storage.write() as session:
+        await session.execute(update(users).where(users.c.id == 2).values(name="Bob"))
+    assert await value(storage, NAME) == "Alice Ito"
+    assert await value(storage, select(users.c.name).where(users.c.id == 2)) == "Bob"
 
 
-class TestOutage:
-    async def test_locked_or_busy_is_unavailable_within_six_seconds_and_heals(
-        self, storage: Storage, settings: Settings
-    ) -> None:
-        """Another process holds the lock; all connections are in use: 503, nothing written, no restart (A104)."""
-        pooled = [] if storage.is_sqlite else [_refused_by_a_busy_pool(settings)]  # reads of SQLite need no pool
-        async with deadline(6, "the refusals"):
-            refusals = await asyncio.gather(_refused_by_a_lock(settings, storage), *pooled)
-        for refusal in refusals:
-            assert refusal.kind is SERVICE_UNAVAILABLE
-            assert refusal.retry_after == 1
+async def test_a_write_is_not_seen_before_its_end(storage: Storage) -> None:
+    async with storage.write() as session:
+        await session.execute(update(users).where(users.c.id == 1).values(name="changed"))
         assert await value(storage, NAME) == "Alice Ito"
-        async with storage.write() as session:
-            await session.execute(update(users).where(users.c.id == 1).values(name="changed"))
-        assert await value(storage, NAME) == "changed"
+    assert await value(storage, NAME) == "changed"
 
-    async def test_away_is_unavailable(self, tmp_path: Path, database: str) -> None:
-        (tmp_path / "folder.db").mkdir()
-        urls = {
-            "sqlite": f"sqlite+aiosqlite:///{tmp_path}/folder.db",
-            "postgres": "postgresql+asyncpg://postgres@127.0.0.1:1/nothing",
-        }
-        storage = Storage(urls[database])
-        for unit in (storage.read, storage.write):
-            with pytest.raises(ServiceError) as refusal:
-                async with unit() as session:
-                    await session.execute(select(users.c.id))
-            assert refusal.value.kind is SERVICE_UNAVAILABLE
-        await storage.close()
-        await asyncio.sleep(0.1)  # aiosqlite does not wait for the thread of a connection that could not be opened
 
-    async def test_a_connection_that_was_cut_is_replaced(self, storage: Storage, settings: Settings) -> None:
-        if storage.is_sqlite:
-            return  # a file has no connections to cut
+async def test_a_locked_or_busy_database_is_unavailable_within_six_seconds(
+    storage: Storage, settings: Settings
+) -> None:
+    """Another process holds the lock; all connections are in use: 503, nothing written, no restart (A104)."""
+    pooled = [] if storage.is_sqlite else [_refused_by_a_busy_pool(settings)]  # reads of SQLite need no pool
+    async with deadline(6, "the refusals"):
+        refusals = await asyncio.gather(_refused_by_a_lock(settings, storage), *pooled)
+    for refusal in refusals:
+        assert refusal.kind is SERVICE_UNAVAILABLE
+        assert refusal.retry_after == 1
+    assert await value(storage, NAME) == "Alice Ito"
+    async with storage.write() as session:
+        await session.execute(update(users).where(users.c.id == 1).values(name="changed"))
+    assert await value(storage, NAME) == "changed"
 
-        async def cut() -> None:
-            async with storage.write() as session:
-                pid = (await session.execute(text("SELECT pg_backend_pid()"))).scalar_one()
-                other = Storage(settings.effective_database_url, 1)
-                await value(other, text(f"SELECT pg_terminate_backend({pid})"))
-                await other.close()
-                await session.execute(update(users).values(name="changed"))
 
+async def test_a_database_that_cannot_be_opened_is_unavailable(tmp_path: Path, database: str) -> None:
+    (tmp_path / "folder.db").mkdir()
+    urls = {
+        "sqlite": f"sqlite+aiosqlite:///{tmp_path}/folder.db",
+        "postgres": "postgresql+asyncpg://postgres@127.0.0.1:1/nothing",
+    }
+    storage = Storage(urls[database])
+    for unit in (storage.read, storage.write):
         with pytest.raises(ServiceError) as refusal:
-            await cut()
+            async with unit() as session:
+                await session.execute(select(users.c.id))
         assert refusal.value.kind is SERVICE_UNAVAILABLE
-        assert await value(storage, NAME) == "Alice Ito"
+    await storage.close()
+    await asyncio.sleep(0.1)  # aiosqlite does not wait for the thread of a connection that could not be opened
 
-    async def test_a_full_disk_is_unavailable(self, storage: Storage) -> None:
-        if not storage.is_sqlite:
-            return  # PostgreSQL says so with a code of class 53, which is the same branch as a lock's
 
-        async def fill() -> None:
-            async with storage.write() as session:
-                pages = (await session.execute(text("PRAGMA page_count"))).scalar_one()
-                await session.execute(text(f"PRAGMA max_page_count = {pages}"))
-                await session.execute(insert(businesses).values(owner_id=1, name="x" * 10_000_000, created_at=START))
+async def test_a_connection_that_was_cut_is_replaced(storage: Storage, settings: Settings) -> None:
+    if storage.is_sqlite:
+        return  # a file has no connections to cut
 
-        with pytest.raises(ServiceError) as refusal:
-            await fill()
-        assert refusal.value.kind is SERVICE_UNAVAILABLE
-        assert await value(storage, select(func.count()).select_from(businesses)) == 4
+    async def cut() -> None:
+        async with storage.write() as session:
+            pid = (await session.execute(text("SELECT pg_backend_pid()"))).scalar_one()
+            other = Storage(settings.effective_database_url, 1)
+            await value(other, text(f"SELECT pg_terminate_backend({pid})"))
+            await other.close()
+            await session.execute(update(users).values(name="changed"))
 
-    async def test_a_wrong_statement_stays_a_defect(self, storage: Storage) -> None:
-        with pytest.raises(sqlalchemy.exc.DBAPIError, match="nonsense"):
-            await value(storage, text("SELECT 1 FROM nonsense"))
+    with pytest.raises(ServiceError) as refusal:
+        await cut()
+    assert refusal.value.kind is SERVICE_UNAVAILABLE
+    assert await value(storage, NAME) == "Alice Ito"
+
+
+async def test_a_full_disk_is_unavailable(storage: Storage) -> None:
+    if not storage.is_sqlite:
+        return  # PostgreSQL says so with a code of class 53, which is the same branch as a lock's
+
+    async def fill() -> None:
+        async with storage.write() as session:
+            pages = (await session.execute(text("PRAGMA page_count"))).scalar_one()
+            await session.execute(text(f"PRAGMA max_page_count = {pages}"))
+            await session.execute(insert(businesses).values(owner_id=1, name="x" * 10_000_000, created_at=START))
+
+    with pytest.raises(ServiceError) as refusal:
+        await fill()
+    assert refusal.value.kind is SERVICE_UNAVAILABLE
+    assert await value(storage, select(func.count()).select_from(businesses)) == 4
+
+
+async def test_a_wrong_statement_stays_a_defect(storage: Storage) -> None:
+    with pytest.raises(sqlalchemy.exc.DBAPIError, match="nonsense"):
+        await value(storage, text("SELECT 1 FROM nonsense"))
 
 
 async def _refused_by_a_lock(settings: Settings, storage: Storage) -> ServiceError:

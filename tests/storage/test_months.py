@@ -148,32 +148,32 @@ async def test_an_event_is_counted_once_a_month(engine: AsyncEngine) -> None:
         await ran(engine, NO_FOREIGN_KEYS, an_event(NOW + HOUR, "'x'"))
 
 
-class TestHousekeeping:
-    async def test_drops_a_month_with_its_rows(self, services: Services) -> None:
-        engine, old = services.storage.engine, START - 500 * DAY
-        assert await partitions.renew(engine, old) == []
-        created = await months_of(engine, "audit")
-        await ran(engine, an_event(old))
+async def test_housekeeping_drops_a_month_with_its_rows(services: Services) -> None:
+    engine, old = services.storage.engine, START - 500 * DAY
+    assert await partitions.renew(engine, old) == []
+    created = await months_of(engine, "audit")
+    await ran(engine, an_event(old))
+    await housekeeping.run_once(services)
+    assert created - await months_of(engine, "audit") == {"2024_08", "2024_09", "2024_10"}
+    assert (await audit.user_trail(services, None, AuditQuery())).events == []
+
+
+async def test_housekeeping_leaves_partitions_to_the_coordinator(
+    services: Services, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Old rows are deleted all the same. A cluster of the machine runs this for real (test_distribute.py)."""
+
+    async def is_worker(_engine: AsyncEngine) -> bool:
+        return True
+
+    await ran(services.storage.engine, an_event(START - 500 * DAY))
+    before = await months_of(services.storage.engine, "audit")
+    monkeypatch.setattr(nodes, "is_worker", is_worker)
+    with caplog.at_level(logging.INFO, "profilesvc"):
         await housekeeping.run_once(services)
-        assert created - await months_of(engine, "audit") == {"2024_08", "2024_09", "2024_10"}
-        assert (await audit.user_trail(services, None, AuditQuery())).events == []
-
-    async def test_leaves_partitions_to_the_coordinator(
-        self, services: Services, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        """Old rows are deleted all the same. A cluster of the machine runs this for real (test_distribute.py)."""
-
-        async def is_worker(_engine: AsyncEngine) -> bool:
-            return True
-
-        await ran(services.storage.engine, an_event(START - 500 * DAY))
-        before = await months_of(services.storage.engine, "audit")
-        monkeypatch.setattr(nodes, "is_worker", is_worker)
-        with caplog.at_level(logging.INFO, "profilesvc"):
-            await housekeeping.run_once(services)
-        assert [record.message for record in caplog.records] == [f"housekeeping: {partitions.ON_A_WORKER}"]
-        assert await months_of(services.storage.engine, "audit") == before
-        assert (await audit.user_trail(services, None, AuditQuery())).events == []
+    assert [record.message for record in caplog.records] == [f"housekeeping: {partitions.ON_A_WORKER}"]
+    assert await months_of(services.storage.engine, "audit") == before
+    assert (await audit.user_trail(services, None, AuditQuery())).events == []
 
 
 def nodes_of(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:

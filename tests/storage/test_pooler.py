@@ -89,7 +89,7 @@ class TestTimeLimits:
         yield postgres.url("unlimited")
         postgres.drop("unlimited")
 
-    async def test_are_set_for_the_role_by_several_at_once(self, unlimited: str) -> None:
+    async def test_time_limits_are_set_for_the_role_by_several_at_once(self, unlimited: str) -> None:
         engines = [create_engine(unlimited, 1, patient=True) for _ in range(3)]
         assert set(await time_limits.missing(engines[0])) == set(time_limits.LIMITS)
         assert await asyncio.gather(*(time_limits.ensure(engine) for engine in engines)) == [[], [], []]
@@ -104,7 +104,7 @@ class TestTimeLimits:
         assert set(await time_limits.missing(engine)) == set(time_limits.LIMITS) - {"lock_timeout"}
         await engine.dispose()
 
-    async def test_a_pooler_keeps_older_sessions(self, unlimited: str, postgres: Postgres) -> None:
+    async def test_time_limits_behind_a_pooler_need_a_reconnect(self, unlimited: str, postgres: Postgres) -> None:
         with pooling(postgres, "session", database="unlimited") as url:
             engine = create_engine(url, 1, patient=True)
             [line] = await time_limits.ensure(engine)
@@ -132,22 +132,26 @@ class TestName:
             await database.close()
             return names
 
-    async def test_is_the_role(self, restored: Postgres, tmp_path: Path) -> None:
+    async def test_the_name_of_a_connection_is_the_role_of_its_process(
+        self, restored: Postgres, tmp_path: Path
+    ) -> None:
         names = await self.shown(restored, tmp_path, restored.url("work"))
         assert names == ["profilesvc command", "profilesvc serve"]
 
     @pytest.mark.parametrize(("mode", "newer"), WORKS)
-    async def test_passes_a_pooler(self, restored: Postgres, tmp_path: Path, mode: str, newer: bool) -> None:
+    async def test_the_name_of_a_connection_passes_a_pooler(
+        self, restored: Postgres, tmp_path: Path, mode: str, newer: bool
+    ) -> None:
         with pooled(restored, mode, newer) as url:
             names = await self.shown(restored, tmp_path, url)
         assert set(names) & {"profilesvc command", "profilesvc serve"}
         assert set(names) <= {"profilesvc command", "profilesvc serve"}
 
-    async def test_can_be_the_operators_own(self, restored: Postgres, tmp_path: Path) -> None:
+    async def test_the_name_of_a_connection_can_be_the_operators_own(self, restored: Postgres, tmp_path: Path) -> None:
         url = f"{restored.url('work')}&application_name=profilesvc-on-app1"
         assert await self.shown(restored, tmp_path, url) == ["profilesvc-on-app1"]
 
-    async def test_is_that_of_a_command_on_the_database(self, restored: Postgres) -> None:
+    async def test_a_connection_of_a_command_on_the_database_is_named_after_it(self, restored: Postgres) -> None:
         engine = create_engine(named(restored.url("work"), "db"), 1, patient=True)
         async with engine.connect() as connection:
             assert await connection.scalar(text("SELECT current_setting('application_name')")) == "profilesvc db"

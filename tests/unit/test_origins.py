@@ -121,25 +121,26 @@ PRODUCTION = {
 }
 
 
-class TestDashboardOrigins:
-    def test_are_a_comma_list_of_origins(self) -> None:
-        text = "https://a.example, http://localhost:3000/,https://[::1]:8443"
-        made = Settings(_env_file=None, dashboard_origins=text)
-        assert made.dashboard_origins == ("https://a.example", "http://localhost:3000", "https://[::1]:8443")
+def test_dashboard_origins_are_separated_by_commas() -> None:
+    text = "https://a.example, http://localhost:3000/,https://[::1]:8443"
+    made = Settings(_env_file=None, dashboard_origins=text)
+    assert made.dashboard_origins == ("https://a.example", "http://localhost:3000", "https://[::1]:8443")
 
-    @pytest.mark.parametrize(
-        "text",
-        [
-            *("*", "null", "a.example", "https://", "https://a.example/path", "https://*.a.example", "ftp://a.example"),
-            *("https://user@a.example", "https://a.example:x", "https://a.example:99999", "https://a.example?x"),
-            *("https://bücher.example", "https://a.example https://b.example"),
-        ],
-    )
-    def test_are_rejected_with_one_clear_line(self, text: str) -> None:
-        with pytest.raises(SettingsError, match=r"^PROFILESVC_DASHBOARD_ORIGINS: .* is not an origin such as https://"):
-            load(_env_file=None, dashboard_origins=f"https://good.example,{text}")
 
-    def test_are_https_in_production(self) -> None:
-        with pytest.raises(SettingsError, match="PROFILESVC_DASHBOARD_ORIGINS must start with https:// in production"):
-            load(_env_file=None, **PRODUCTION, dashboard_origins="https://a.example,http://b.example")
-        assert load(_env_file=None, **PRODUCTION, dashboard_origins="https://a.example").production
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("*", "null", "a.example", "https://", "https://a.example/path", "https://*.a.example", "ftp://a.example"),
+        *("https://user@a.example", "https://a.example:x", "https://a.example:99999", "https://a.example?x"),
+        *("https://bücher.example", "https://a.example https://b.example"),
+    ],
+)
+def test_an_invalid_dashboard_origin_is_rejected_with_one_clear_line(text: str) -> None:
+    with pytest.raises(SettingsError, match=r"^PROFILESVC_DASHBOARD_ORIGINS: .* is not an origin such as https://"):
+        load(_env_file=None, dashboard_origins=f"https://good.example,{text}")
+
+
+def test_dashboard_origins_are_https_in_production() -> None:
+    with pytest.raises(SettingsError, match="PROFILESVC_DASHBOARD_ORIGINS must start with https:// in production"):
+        load(_env_file=None, **PRODUCTION, dashboard_origins="https://a.example,http://b.example")
+    assert load(_env_file=None, **PRODUCTION, dashboard_origins="https://a.example").production
