@@ -23,7 +23,7 @@ def wait_for_ever():
         except BaseException:
             pass
 
-def test_hangs():
+def test_it_hangs_for_ever():
     {call}
 """
 

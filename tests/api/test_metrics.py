@@ -133,7 +133,7 @@ async def test_one_process_counts_and_not_too_often(
     assert counted == [1, 1, 3]
 
 
-async def test_names_the_version(http: httpx.AsyncClient) -> None:
+async def test_metrics_name_the_version(http: httpx.AsyncClient) -> None:
     told = (await http.get("/version")).json()
     assert told == {
         "name": "profilesvc",

@@ -90,7 +90,7 @@ async def test_bodies_that_are_not_forms(http: httpx.AsyncClient, plugin: Site, 
 
 @pytest.mark.parametrize("path", ROUTES)
 @ON_ONE_DATABASE
-async def test_A017_other_media_types(http: httpx.AsyncClient, plugin: Site, path: str) -> None:
+async def test_A017_other_media_types_are_refused(http: httpx.AsyncClient, plugin: Site, path: str) -> None:
     raw = b"grant_type=client_credentials&token=x"
     for media in ("application/json", "text/plain", "multipart/form-data; boundary=x", "", "application/xml", None):
         headers = {**basic(plugin)} if media is None else {**basic(plugin), "Content-Type": media}
@@ -103,7 +103,7 @@ async def test_A017_other_media_types(http: httpx.AsyncClient, plugin: Site, pat
 
 @pytest.mark.parametrize("path", ROUTES)
 @ON_ONE_DATABASE
-async def test_A090_sizes(http: httpx.AsyncClient, plugin: Site, path: str) -> None:
+async def test_A090_a_form_that_is_too_large_is_refused(http: httpx.AsyncClient, plugin: Site, path: str) -> None:
     start = b"grant_type=client_credentials&token=x&padding="
     headers = {**FORM, **basic(plugin)}
     edge = await http.post(path, content=start + b"x" * (65_536 - len(start)), headers=headers)
@@ -115,7 +115,7 @@ async def test_A090_sizes(http: httpx.AsyncClient, plugin: Site, path: str) -> N
 
 @pytest.mark.parametrize("path", ROUTES)
 @ON_ONE_DATABASE
-async def test_basic_garbage(http: httpx.AsyncClient, plugin: Site, path: str) -> None:
+async def test_invalid_basic_credentials_are_refused(http: httpx.AsyncClient, plugin: Site, path: str) -> None:
     form = form_of(path, plugin)
     for _, value in BASICS:
         response = await http.post(path, data=form, headers={"Authorization": value})
@@ -132,7 +132,7 @@ async def test_basic_is_spelled_in_any_case(http: httpx.AsyncClient, plugin: Sit
         assert_tokens(await http.post(TOKEN, data=OFFLINE, headers={"Authorization": f"{scheme}{value}"}))
 
 
-async def test_A094_methods_and_paths(http: httpx.AsyncClient) -> None:
+async def test_A094_other_methods_and_paths_are_refused(http: httpx.AsyncClient) -> None:
     for path in ROUTES:
         for method in ("GET", "PUT", "DELETE", "PATCH", *in_process("FOO")):
             response = await http.request(method, path)

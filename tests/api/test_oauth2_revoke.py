@@ -156,7 +156,9 @@ async def test_d95_a_user_ends_tokens_of_their_own(
     await assert_works(http, await token_service.user_token(services, ALICE))
 
 
-async def test_only_authenticated_callers(http: httpx.AsyncClient, plugin: Site, services: Services) -> None:
+async def test_only_authenticated_callers_revoke_tokens(
+    http: httpx.AsyncClient, plugin: Site, services: Services
+) -> None:
     form = {"token": plugin.tokens["access_token"]}
     assert_oauth_error(await http.post(REVOKE, data=form), 401, "invalid_client")
     assert_oauth_error(await plugin.http.post(REVOKE, data=form), 401, "invalid_token")

@@ -138,7 +138,7 @@ def test_names_the_tokens_and_permissions_of_each_operation(document: dict[str, 
             assert set(requirement[scheme]) <= {"business.read", "business.write"}
 
 
-def test_describes_every_operation(document: dict[str, Any]) -> None:
+def test_the_document_describes_every_operation(document: dict[str, Any]) -> None:
     identifiers = [operation["operationId"] for _, operation in operations(document, "/")]
     assert len(identifiers) == len(set(identifiers))
     for name, operation in operations(document, "/"):

@@ -215,52 +215,46 @@ async def test_A125_an_allowed_page_can_read_an_internal_error(site: Site, chang
     assert_readable(response, GOOD_ORIGIN)
 
 
-class TestTokenRoute:
-    async def test_D30_a_token_is_issued_only_to_an_origin_of_its_key(
-        self, http: httpx.AsyncClient, site: Site
-    ) -> None:
-        grants = [
-            {"grant_type": "client_credentials", **site.credentials},
-            {"grant_type": "refresh_token", "refresh_token": site.tokens["refresh_token"]},
-        ]
-        for grant in grants:
-            for value in (EVIL, "null", "http://localhost:3000"):
-                assert_refused(await http.post(TOKEN, json=grant, headers=origin(value)))
-        for grant in grants:
-            response = await http.post(TOKEN, json=grant, headers=origin(GOOD_ORIGIN))
-            assert_ok(response)
-            assert_readable(response, GOOD_ORIGIN)
+async def test_D30_a_token_is_issued_only_to_an_origin_of_its_key(http: httpx.AsyncClient, site: Site) -> None:
+    grants = [
+        {"grant_type": "client_credentials", **site.credentials},
+        {"grant_type": "refresh_token", "refresh_token": site.tokens["refresh_token"]},
+    ]
+    for grant in grants:
+        for value in (EVIL, "null", "http://localhost:3000"):
+            assert_refused(await http.post(TOKEN, json=grant, headers=origin(value)))
+    for grant in grants:
+        response = await http.post(TOKEN, json=grant, headers=origin(GOOD_ORIGIN))
+        assert_ok(response)
+        assert_readable(response, GOOD_ORIGIN)
 
-    async def test_D30_a_wrong_secret_does_not_reveal_the_domains_of_the_key(
-        self, http: httpx.AsyncClient, site: Site
-    ) -> None:
-        wrong = {"grant_type": "client_credentials", **site.credentials, "client_secret": "x"}
-        for value in (EVIL, GOOD_ORIGIN):
-            response = await http.post(TOKEN, json=wrong, headers=origin(value))
-            assert_error(response, 401, "AUTH_INVALID_TOKEN")
-            assert_unreadable(response)
 
-    async def test_a_refresh_rejected_for_its_origin_does_not_use_up_the_token(
-        self, http: httpx.AsyncClient, site: Site
-    ) -> None:
-        grant = {"grant_type": "refresh_token", "refresh_token": site.tokens["refresh_token"]}
-        for _ in range(3):
-            assert_refused(await http.post(TOKEN, json=grant, headers=origin(EVIL)))
-        assert_ok(await http.post(TOKEN, json=grant))
+async def test_D30_a_wrong_secret_does_not_reveal_the_domains_of_the_key(http: httpx.AsyncClient, site: Site) -> None:
+    wrong = {"grant_type": "client_credentials", **site.credentials, "client_secret": "x"}
+    for value in (EVIL, GOOD_ORIGIN):
+        response = await http.post(TOKEN, json=wrong, headers=origin(value))
+        assert_error(response, 401, "AUTH_INVALID_TOKEN")
+        assert_unreadable(response)
 
-    async def test_A028_the_check_of_credentials_uses_only_site_domain(
-        self, http: httpx.AsyncClient, site: Site
-    ) -> None:
-        body = {**site.credentials, "site_domain": "example.com"}
-        for value, check in ((EVIL, assert_unreadable), (GOOD_ORIGIN, lambda r: assert_readable(r, GOOD_ORIGIN))):
-            response = await http.post(VALIDATE, json=body, headers=origin(value))
-            assert assert_ok(response)["valid"] is True
-            check(response)
-            other = await http.post(VALIDATE, json={**body, "site_domain": EVIL}, headers=origin(value))
-            assert assert_ok(other) == {"valid": False, "reason": "domain_not_allowed"}
-            check(other)
-            wrong = await http.post(VALIDATE, json={**body, "client_secret": "x"}, headers=origin(value))
-            assert_unreadable(wrong)
+
+async def test_a_refresh_rejected_for_its_origin_does_not_use_up_the_token(http: httpx.AsyncClient, site: Site) -> None:
+    grant = {"grant_type": "refresh_token", "refresh_token": site.tokens["refresh_token"]}
+    for _ in range(3):
+        assert_refused(await http.post(TOKEN, json=grant, headers=origin(EVIL)))
+    assert_ok(await http.post(TOKEN, json=grant))
+
+
+async def test_A028_the_check_of_credentials_uses_only_site_domain(http: httpx.AsyncClient, site: Site) -> None:
+    body = {**site.credentials, "site_domain": "example.com"}
+    for value, check in ((EVIL, assert_unreadable), (GOOD_ORIGIN, lambda r: assert_readable(r, GOOD_ORIGIN))):
+        response = await http.post(VALIDATE, json=body, headers=origin(value))
+        assert assert_ok(response)["valid"] is True
+        check(response)
+        other = await http.post(VALIDATE, json={**body, "site_domain": EVIL}, headers=origin(value))
+        assert assert_ok(other) == {"valid": False, "reason": "domain_not_allowed"}
+        check(other)
+        wrong = await http.post(VALIDATE, json={**body, "client_secret": "x"}, headers=origin(value))
+        assert_unreadable(wrong)
 
 
 PREFLIGHT = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
@@ -291,191 +285,192 @@ class ReadOnly:
         self.read = services.storage.read
 
 
-class TestPreflight:
-    async def test_A124_a_preflight_accepts_only_origins_of_live_keys(
-        self, http: httpx.AsyncClient, site: Site
-    ) -> None:
-        for value in [*GOOD, "http://example.com"]:
-            assert await preflight(http, value), value
-        for value in HOSTILE:
-            if "localhost" not in value and "127.0.0.1" not in value:
-                assert not await preflight(http, value), value
-
-    @pytest.mark.in_process("takes away the writing of the app's database")
-    async def test_A124_a_preflight_writes_nothing(
-        self, http: httpx.AsyncClient, site: Site, app: Quart, services: Services
-    ) -> None:
-        app.extensions["profilesvc"] = replace(services, storage=ReadOnly(services))  # type: ignore[arg-type]
-        assert await preflight(http, GOOD_ORIGIN)
-        assert not await preflight(http, EVIL)
-        await services.background.drain()
-
-    async def test_A124_every_route_responds_to_a_preflight_by_its_origin(
-        self, http: httpx.AsyncClient, site: Site, app: Quart
-    ) -> None:
-        for path, methods in walk(app):
-            assert await preflight(http, GOOD_ORIGIN, path), path
-            assert not await preflight(http, EVIL, path), path
-            response = await http.options(path, headers=PREFLIGHT | origin(GOOD_ORIGIN))
-            allowed = response.headers["access-control-allow-methods"].split(", ")
-            assert methods <= set(allowed), path  # those of other rules of the path are allowed too
-            assert len(set(allowed)) == len(allowed)
-
-    @pytest.mark.parametrize(
-        ("path", "methods"),
-        [
-            ("/api/v1/reviews/111001/reply", ["PUT", "DELETE"]),
-            ("/api/v1/posts", ["GET", "HEAD", "POST"]),
-            ("/api/v1/posts/11101", ["PATCH", "DELETE"]),
-            (TOKEN, ["POST"]),
-        ],
-    )
-    @ON_ONE_DATABASE
-    async def test_a_preflight_allows_the_methods_of_the_path(
-        self, http: httpx.AsyncClient, site: Site, path: str, methods: list[str]
-    ) -> None:
-        response = await http.options(path, headers=PREFLIGHT | origin(GOOD_ORIGIN))
-        assert response.headers["access-control-allow-methods"].split(", ") == methods
-
-    async def test_A124_dashboards_and_our_own_pages_need_no_key(
-        self, http: httpx.AsyncClient, configure: Change
-    ) -> None:
-        assert await preflight(http, BASE_URL)
-        assert await preflight(http, "http://localhost:5173")
-        assert not await preflight(http, GOOD_ORIGIN)
-        configure(dashboard_origins=("https://dash.example",))
-        assert await preflight(http, "https://dash.example")
-        assert not await preflight(http, "http://localhost:5173")
-
-    async def test_A124_a_page_without_tls_is_accepted_only_in_development(
-        self, http: httpx.AsyncClient, site: Site, configure: Change
-    ) -> None:
-        assert await preflight(http, "http://example.com")
-        configure(environment="production")
-        assert not await preflight(http, "http://example.com")
-        assert await preflight(http, GOOD_ORIGIN)
-
-    @pytest.mark.parametrize(("environment", "accepted"), [("development", True), ("production", False)])
-    async def test_A124_a_key_for_this_machine_is_accepted_only_in_development(
-        self, http: httpx.AsyncClient, as_service: AsService, configure: Change, environment: str, accepted: bool
-    ) -> None:
-        await as_service(primary_domain="localhost")
-        configure(dashboard_origins=("https://dash.example",), environment=environment)
-        assert await preflight(http, "https://localhost") is accepted
-
-    async def test_A124_revoked_expired_and_deactivated_keys_accept_no_page(
-        self,
-        http: httpx.AsyncClient,
-        alice: httpx.AsyncClient,
-        as_service: AsService,
-        services: Services,
-        clock: FrozenClock,
-    ) -> None:
-        revoked = await as_service(primary_domain="revoked.example")
-        await as_service(primary_domain="short.example", expires_at="2026-01-02T04:00:00Z")
-        held = await as_service(primary_domain="held.example")
-        for name in ("revoked", "short", "held"):
-            assert await preflight(http, f"https://www.{name}.example")
-        assert_ok(await alice.delete(f"/api/v1/developer/credentials/{revoked.key['client_id']}"))
-        await key_service.deactivate(services, held.key["client_id"], "billing_issue")
-        clock.advance(hours=1)
-        for name in ("revoked", "short", "held"):
-            assert not await preflight(http, f"https://www.{name}.example"), name
-        await key_service.reactivate(services, held.key["client_id"])
-        assert await preflight(http, "https://held.example")
-        await as_service(primary_domain="revoked.example")
-        assert await preflight(http, "https://revoked.example")
-
-    async def test_A124_a_preflight_finds_a_live_key_behind_many_deactivated_ones(
-        self, http: httpx.AsyncClient, as_service: AsService, services: Services
-    ) -> None:
-        held, live = [await as_service(primary_domain="many.example") for _ in range(2)]
-        await key_service.deactivate(services, held.key["client_id"], "billing_issue")
-        async with services.storage.write() as session:
-            query = select(key_domains.c.owner_id, key_domains.c.key_id).where(key_domains.c.domain == "many.example")
-            (owner, first), _ = (await session.execute(query.order_by(key_domains.c.key_id))).all()
-            entries = [{"domain": "many.example", "until": 2**62 - more} for more in range(-150, 0)]
-            await session.execute(
-                insert(key_domains), [{**each, "owner_id": owner, "key_id": first} for each in entries]
-            )
-        assert await preflight(http, "https://many.example")
-        await key_service.deactivate(services, live.key["client_id"], "billing_issue")
-        assert not await preflight(http, "https://many.example")
-
-    @pytest.mark.slow
-    async def test_A124_ten_thousand_owners_of_a_domain_do_not_cost_a_statement_each(
-        self, http: httpx.AsyncClient, services: Services
-    ) -> None:
-        owners = 10_000
-        await generate.load(services, Amounts(owners, 0, 0, sites_per_user=1), seed=1, sure=True)
-        async with services.storage.write() as session:
-            entries = key_domains.c.domain.like("site%")
-            # An UPDATE of the domain is rejected on Citus, which distributes the table by it.
-            moved = select(*(literal("many.example") if c is key_domains.c.domain else c for c in key_domains.c))
-            await session.execute(insert(key_domains).from_select(list(key_domains.c), moved.where(entries)))
-            await session.execute(delete(key_domains).where(entries))
-            await session.execute(update(tables.users).values(suspended_at=services.clock.now()))
-        with sent_by(services) as sent:
-            assert not await preflight(http, "https://many.example")
-        assert len(sent.statements) < owners / 100
-        async with services.storage.write() as session:
-            last = select(tables.users.c.id).order_by(tables.users.c.id.desc()).limit(1).scalar_subquery()
-            await session.execute(update(tables.users).where(tables.users.c.id == last).values(suspended_at=None))
-        assert await preflight(http, "https://many.example")
-
-    async def test_A124_keys_of_a_suspended_owner_accept_no_page(
-        self, http: httpx.AsyncClient, site: Site, services: Services
-    ) -> None:
-        async with services.storage.write() as session:
-            await users.update_user(session, 1, suspended_at=services.clock.now())
-        assert not await preflight(http, GOOD_ORIGIN)
-
-    async def test_A124_a_live_key_without_domains_accepts_every_page(
-        self, http: httpx.AsyncClient, alice: httpx.AsyncClient, plugin: Site
-    ) -> None:
-        for value in (EVIL, "https://10.0.0.1:8443", "https://a.b.c"):
-            assert await preflight(http, value)
-        for value in MALFORMED:
+async def test_A124_a_preflight_accepts_only_origins_of_live_keys(http: httpx.AsyncClient, site: Site) -> None:
+    for value in [*GOOD, "http://example.com"]:
+        assert await preflight(http, value), value
+    for value in HOSTILE:
+        if "localhost" not in value and "127.0.0.1" not in value:
             assert not await preflight(http, value), value
-        assert_ok(await alice.delete(f"/api/v1/developer/credentials/{plugin.key['client_id']}"))
-        assert not await preflight(http, EVIL)
 
-    async def test_options_requests_that_are_no_preflight_are_unchanged(
-        self, http: httpx.AsyncClient, site: Site
-    ) -> None:
-        plain = await http.options(LOCATIONS)
-        assert (plain.status_code, plain.content) == (204, b"")
-        assert set(plain.headers["allow"].split(", ")) == {"GET", "HEAD", "OPTIONS"}
-        assert_unreadable(plain)
-        without_method = await http.options(LOCATIONS, headers=origin(GOOD_ORIGIN))
-        assert without_method.status_code == 204
-        assert_unreadable(without_method)
-        assert_error(await http.options("/api/v1/nothing", headers=PREFLIGHT | origin(EVIL)), 404, "NOT_FOUND")
 
-    @on_one_server
-    async def test_the_lookup_of_a_domain_searches_one_index(
-        self, site: Site, services: Services, database: str
-    ) -> None:
-        """By domain and time: keys that have ended are not even passed by."""
-        statement = ENTRIES.statement.params(domain="example.com", until=1, owner_id=0, key_id=0)
-        compiled = str(statement.compile(services.storage.engine, compile_kwargs={"literal_binds": True}))
-        async with services.storage.write() as session:
-            owner, key = (await session.execute(select(keys.c.owner_id, keys.c.id))).first() or (0, 0)
-            of_key = {"owner_id": owner, "key_id": key}
-            ended = [{"domain": "example.com", "until": until, **of_key} for until in range(-5, 0)]
-            others = [{"domain": f"{number}.example", "until": 9, **of_key} for number in range(3_000)]
-            await session.execute(insert(key_domains), ended + others)
-            await session.execute(text("ANALYZE key_domains"))  # rows of few domains can be read by any index
-            if database == "sqlite":
-                rows = list(await session.execute(text(f"EXPLAIN QUERY PLAN {compiled}")))
-                plan = [row.detail for row in rows]
-                assert "(domain=? AND (until,owner_id,key_id)>(?,?,?))" in plan[0]
-                assert not [step for step in plan if step.startswith("SCAN")]
-            else:
-                await session.execute(text("SET LOCAL enable_seqscan = off"))
-                plan = [row[0] for row in await session.execute(text(f"EXPLAIN {compiled}"))]
-                conditions = [line for line in plan if "Index Cond:" in line]
-                assert any("domain" in line and "until" in line for line in conditions), plan
+@pytest.mark.in_process("takes away the writing of the app's database")
+async def test_A124_a_preflight_writes_nothing(
+    http: httpx.AsyncClient, site: Site, app: Quart, services: Services
+) -> None:
+    app.extensions["profilesvc"] = replace(services, storage=ReadOnly(services))  # type: ignore[arg-type]
+    assert await preflight(http, GOOD_ORIGIN)
+    assert not await preflight(http, EVIL)
+    await services.background.drain()
+
+
+async def test_A124_every_route_responds_to_a_preflight_by_its_origin(
+    http: httpx.AsyncClient, site: Site, app: Quart
+) -> None:
+    for path, methods in walk(app):
+        assert await preflight(http, GOOD_ORIGIN, path), path
+        assert not await preflight(http, EVIL, path), path
+        response = await http.options(path, headers=PREFLIGHT | origin(GOOD_ORIGIN))
+        allowed = response.headers["access-control-allow-methods"].split(", ")
+        assert methods <= set(allowed), path  # those of other rules of the path are allowed too
+        assert len(set(allowed)) == len(allowed)
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/api/v1/reviews/111001/reply", ["PUT", "DELETE"]),
+        ("/api/v1/posts", ["GET", "HEAD", "POST"]),
+        ("/api/v1/posts/11101", ["PATCH", "DELETE"]),
+        (TOKEN, ["POST"]),
+    ],
+)
+@ON_ONE_DATABASE
+async def test_a_preflight_allows_the_methods_of_the_path(
+    http: httpx.AsyncClient, site: Site, path: str, methods: list[str]
+) -> None:
+    response = await http.options(path, headers=PREFLIGHT | origin(GOOD_ORIGIN))
+    assert response.headers["access-control-allow-methods"].split(", ") == methods
+
+
+async def test_A124_dashboards_and_our_own_pages_need_no_key(http: httpx.AsyncClient, configure: Change) -> None:
+    assert await preflight(http, BASE_URL)
+    assert await preflight(http, "http://localhost:5173")
+    assert not await preflight(http, GOOD_ORIGIN)
+    configure(dashboard_origins=("https://dash.example",))
+    assert await preflight(http, "https://dash.example")
+    assert not await preflight(http, "http://localhost:5173")
+
+
+async def test_A124_a_page_without_tls_is_accepted_only_in_development(
+    http: httpx.AsyncClient, site: Site, configure: Change
+) -> None:
+    assert await preflight(http, "http://example.com")
+    configure(environment="production")
+    assert not await preflight(http, "http://example.com")
+    assert await preflight(http, GOOD_ORIGIN)
+
+
+@pytest.mark.parametrize(("environment", "accepted"), [("development", True), ("production", False)])
+async def test_A124_a_key_for_this_machine_is_accepted_only_in_development(
+    http: httpx.AsyncClient, as_service: AsService, configure: Change, environment: str, accepted: bool
+) -> None:
+    await as_service(primary_domain="localhost")
+    configure(dashboard_origins=("https://dash.example",), environment=environment)
+    assert await preflight(http, "https://localhost") is accepted
+
+
+async def test_A124_revoked_expired_and_deactivated_keys_accept_no_page(
+    http: httpx.AsyncClient,
+    alice: httpx.AsyncClient,
+    as_service: AsService,
+    services: Services,
+    clock: FrozenClock,
+) -> None:
+    revoked = await as_service(primary_domain="revoked.example")
+    await as_service(primary_domain="short.example", expires_at="2026-01-02T04:00:00Z")
+    held = await as_service(primary_domain="held.example")
+    for name in ("revoked", "short", "held"):
+        assert await preflight(http, f"https://www.{name}.example")
+    assert_ok(await alice.delete(f"/api/v1/developer/credentials/{revoked.key['client_id']}"))
+    await key_service.deactivate(services, held.key["client_id"], "billing_issue")
+    clock.advance(hours=1)
+    for name in ("revoked", "short", "held"):
+        assert not await preflight(http, f"https://www.{name}.example"), name
+    await key_service.reactivate(services, held.key["client_id"])
+    assert await preflight(http, "https://held.example")
+    await as_service(primary_domain="revoked.example")
+    assert await preflight(http, "https://revoked.example")
+
+
+async def test_A124_a_preflight_finds_a_live_key_behind_many_deactivated_ones(
+    http: httpx.AsyncClient, as_service: AsService, services: Services
+) -> None:
+    held, live = [await as_service(primary_domain="many.example") for _ in range(2)]
+    await key_service.deactivate(services, held.key["client_id"], "billing_issue")
+    async with services.storage.write() as session:
+        query = select(key_domains.c.owner_id, key_domains.c.key_id).where(key_domains.c.domain == "many.example")
+        (owner, first), _ = (await session.execute(query.order_by(key_domains.c.key_id))).all()
+        entries = [{"domain": "many.example", "until": 2**62 - more} for more in range(-150, 0)]
+        await session.execute(insert(key_domains), [{**each, "owner_id": owner, "key_id": first} for each in entries])
+    assert await preflight(http, "https://many.example")
+    await key_service.deactivate(services, live.key["client_id"], "billing_issue")
+    assert not await preflight(http, "https://many.example")
+
+
+@pytest.mark.slow
+async def test_A124_ten_thousand_owners_of_a_domain_do_not_cost_a_statement_each(
+    http: httpx.AsyncClient, services: Services
+) -> None:
+    owners = 10_000
+    await generate.load(services, Amounts(owners, 0, 0, sites_per_user=1), seed=1, sure=True)
+    async with services.storage.write() as session:
+        entries = key_domains.c.domain.like("site%")
+        # An UPDATE of the domain is rejected on Citus, which distributes the table by it.
+        moved = select(*(literal("many.example") if c is key_domains.c.domain else c for c in key_domains.c))
+        await session.execute(insert(key_domains).from_select(list(key_domains.c), moved.where(entries)))
+        await session.execute(delete(key_domains).where(entries))
+        await session.execute(update(tables.users).values(suspended_at=services.clock.now()))
+    with sent_by(services) as sent:
+        assert not await preflight(http, "https://many.example")
+    assert len(sent.statements) < owners / 100
+    async with services.storage.write() as session:
+        last = select(tables.users.c.id).order_by(tables.users.c.id.desc()).limit(1).scalar_subquery()
+        await session.execute(update(tables.users).where(tables.users.c.id == last).values(suspended_at=None))
+    assert await preflight(http, "https://many.example")
+
+
+async def test_A124_keys_of_a_suspended_owner_accept_no_page(
+    http: httpx.AsyncClient, site: Site, services: Services
+) -> None:
+    async with services.storage.write() as session:
+        await users.update_user(session, 1, suspended_at=services.clock.now())
+    assert not await preflight(http, GOOD_ORIGIN)
+
+
+async def test_A124_a_live_key_without_domains_accepts_every_page(
+    http: httpx.AsyncClient, alice: httpx.AsyncClient, plugin: Site
+) -> None:
+    for value in (EVIL, "https://10.0.0.1:8443", "https://a.b.c"):
+        assert await preflight(http, value)
+    for value in MALFORMED:
+        assert not await preflight(http, value), value
+    assert_ok(await alice.delete(f"/api/v1/developer/credentials/{plugin.key['client_id']}"))
+    assert not await preflight(http, EVIL)
+
+
+async def test_options_requests_that_are_no_preflight_are_unchanged(http: httpx.AsyncClient, site: Site) -> None:
+    plain = await http.options(LOCATIONS)
+    assert (plain.status_code, plain.content) == (204, b"")
+    assert set(plain.headers["allow"].split(", ")) == {"GET", "HEAD", "OPTIONS"}
+    assert_unreadable(plain)
+    without_method = await http.options(LOCATIONS, headers=origin(GOOD_ORIGIN))
+    assert without_method.status_code == 204
+    assert_unreadable(without_method)
+    assert_error(await http.options("/api/v1/nothing", headers=PREFLIGHT | origin(EVIL)), 404, "NOT_FOUND")
+
+
+@on_one_server
+async def test_the_lookup_of_a_domain_searches_one_index(site: Site, services: Services, database: str) -> None:
+    """By domain and time: keys that have ended are not even passed by."""
+    statement = ENTRIES.statement.params(domain="example.com", until=1, owner_id=0, key_id=0)
+    compiled = str(statement.compile(services.storage.engine, compile_kwargs={"literal_binds": True}))
+    async with services.storage.write() as session:
+        owner, key = (await session.execute(select(keys.c.owner_id, keys.c.id))).first() or (0, 0)
+        of_key = {"owner_id": owner, "key_id": key}
+        ended = [{"domain": "example.com", "until": until, **of_key} for until in range(-5, 0)]
+        others = [{"domain": f"{number}.example", "until": 9, **of_key} for number in range(3_000)]
+        await session.execute(insert(key_domains), ended + others)
+        await session.execute(text("ANALYZE key_domains"))  # rows of few domains can be read by any index
+        if database == "sqlite":
+            rows = list(await session.execute(text(f"EXPLAIN QUERY PLAN {compiled}")))
+            plan = [row.detail for row in rows]
+            assert "(domain=? AND (until,owner_id,key_id)>(?,?,?))" in plan[0]
+            assert not [step for step in plan if step.startswith("SCAN")]
+        else:
+            await session.execute(text("SET LOCAL enable_seqscan = off"))
+            plan = [row[0] for row in await session.execute(text(f"EXPLAIN {compiled}"))]
+            conditions = [line for line in plan if "Index Cond:" in line]
+            assert any("domain" in line and "until" in line for line in conditions), plan
 
 
 def walk(app: Quart) -> Iterator[tuple[str, set[str]]]:

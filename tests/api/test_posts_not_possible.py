@@ -52,7 +52,7 @@ async def test_post_is_rejected_before_the_provider(
 
 
 @pytest.mark.parametrize("value", [True, None])
-async def test_only_false_rejects(
+async def test_only_the_value_false_rejects_posts(
     alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock, value: object
 ) -> None:
     await switch(emulator, value)

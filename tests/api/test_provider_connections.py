@@ -646,7 +646,7 @@ async def test_consent_outlasts_a_rotation_of_the_keys(
     assert (await browser.http.get(await consent(browser.http, url))).status_code == 303
 
 
-async def test_state_expires(
+async def test_the_state_of_a_consent_expires(
     browser: Browser, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
 ) -> None:
     await add_dana(emulator)

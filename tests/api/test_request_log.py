@@ -41,7 +41,9 @@ async def finished(services: Services, site: Site) -> Callable[..., Finished]:
     return make
 
 
-async def test_processes_add_up(alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock) -> None:
+async def test_counts_of_several_processes_add_up(
+    alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
+) -> None:
     before = (await read(alice, plugin))["usage"][0]["requests"]
     each = await finished(services, plugin)
     logs = [RequestLog() for _ in range(3)]

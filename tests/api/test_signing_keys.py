@@ -235,142 +235,147 @@ async def test_a_key_from_a_file_is_not_rotated(services: Services, clock: Froze
     assert await states(services) == await states(services, "HS256") == ["active"]
 
 
-class TestRepeats:
-    """The grace of a refresh (D-10): what is stored are claims and the name of the key that signed them."""
-
-    async def test_A053_a_repeated_exchange_has_the_same_bytes_after_a_rotation(
-        self, http: httpx.AsyncClient, other: Quart, plugin: Site, services: Services, clock: FrozenClock
-    ) -> None:
-        made = await services.signing_keys.rotate(at_once=True)
-        await services.signing_keys.rotate("HS256", at_once=True)
-        clock.advance(milliseconds=KNOWN_AFTER - 1)
-        first = await http.post(PATH, json=refresh(plugin))
-        clock.advance(milliseconds=1)
-        assert services.signer.keyring.access.active(clock.now()).kid == made.dates.kid
-        async with client_of(other) as client:
-            again = await client.post(PATH, json=refresh(plugin))
-        for name in ("access_token", "refresh_token"):
-            assert kid_of(assert_ok(again)[name]) == kid_of(plugin.tokens[name])
-        assert again.content == first.content
-
-    @pytest.mark.parametrize("alg", ALGORITHMS)
-    async def test_A053_an_exchange_is_not_repeated_once_its_signing_key_is_removed(
-        self, http: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock, alg: Algorithm
-    ) -> None:
-        made = await services.signing_keys.rotate(alg, at_once=True)
-        clock.advance(milliseconds=KNOWN_AFTER)
-        assert_ok(await http.post(PATH, json=refresh(plugin)))
-        await services.signing_keys.remove(made.dates.kid)
-        assert_bad_refresh(await http.post(PATH, json=refresh(plugin)))
+async def test_A053_a_repeated_exchange_has_the_same_bytes_after_a_rotation(
+    http: httpx.AsyncClient, other: Quart, plugin: Site, services: Services, clock: FrozenClock
+) -> None:
+    made = await services.signing_keys.rotate(at_once=True)
+    await services.signing_keys.rotate("HS256", at_once=True)
+    clock.advance(milliseconds=KNOWN_AFTER - 1)
+    first = await http.post(PATH, json=refresh(plugin))
+    clock.advance(milliseconds=1)
+    assert services.signer.keyring.access.active(clock.now()).kid == made.dates.kid
+    async with client_of(other) as client:
+        again = await client.post(PATH, json=refresh(plugin))
+    for name in ("access_token", "refresh_token"):
+        assert kid_of(assert_ok(again)[name]) == kid_of(plugin.tokens[name])
+    assert again.content == first.content
 
 
-class TestRemoval:
-    async def test_A077_a_removed_key_ends_tokens_at_once_in_a_process_that_holds_it(
-        self, dial: Dial, other: Quart, plugin: Site, alice: httpx.AsyncClient, services: Services
-    ) -> None:
-        token, kid = plugin.tokens["access_token"], kid_of(plugin.tokens["access_token"])
-        user = alice.headers["Authorization"].removeprefix("Bearer ")
-        assert_ok(await call(dial_of(other), token))  # verified and remembered there
-        assert (await services.signing_keys.remove(kid)).state == "removed"
-        for dialled, credential in itertools.product((dial_of(other), dial), (token, user)):
-            details = assert_error(await call(dialled, credential), 401, "AUTH_INVALID_TOKEN")
-            assert details == {"reason": "invalid"}  # its claims may be forged, so the reason is not `revoked`
-        async with client_of(other) as client:
-            successor = assert_ok(await client.post(PATH, json=refresh(plugin)))  # another key has signed it
-        assert_ok(await call(dial_of(other), successor["access_token"]))
+@pytest.mark.parametrize("alg", ALGORITHMS)
+async def test_A053_an_exchange_is_not_repeated_once_its_signing_key_is_removed(
+    http: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock, alg: Algorithm
+) -> None:
+    made = await services.signing_keys.rotate(alg, at_once=True)
+    clock.advance(milliseconds=KNOWN_AFTER)
+    assert_ok(await http.post(PATH, json=refresh(plugin)))
+    await services.signing_keys.remove(made.dates.kid)
+    assert_bad_refresh(await http.post(PATH, json=refresh(plugin)))
 
-    async def test_A077_a_removed_refresh_key_ends_refresh_tokens_and_no_access_token(
-        self, dial: Dial, other: Quart, plugin: Site, services: Services
-    ) -> None:
-        kid = kid_of(plugin.tokens["refresh_token"])
-        assert kid in services_of(other).signer.keyring.refresh
-        assert (await services.signing_keys.remove(kid)).state == "removed"
-        for dialled in (dial_of(other), dial):
-            async with dialled() as client:
-                assert_bad_refresh(await client.post(PATH, json=refresh(plugin)))
-            assert_ok(await call(dialled, plugin.tokens["access_token"]))
-        new = (await granted(dial_of(other), plugin))["refresh_token"]
-        assert kid_of(new) != kid
-        async with client_of(other) as client:
-            assert_ok(await client.post(PATH, json={"grant_type": "refresh_token", "refresh_token": new}))
 
-    @pytest.mark.parametrize("of_a_user", [False, True])
-    async def test_A077_no_process_issues_an_invalid_token_after_a_removal(
-        self, dial: Dial, other: Quart, plugin: Site, services: Services, clock: FrozenClock, of_a_user: bool
-    ) -> None:
-        kid = kid_of(plugin.tokens["access_token"])
-        assert kid in services_of(other).signer.keyring.access
-        await services.signing_keys.remove(kid)
-        if of_a_user:
-            token = await user_token(services_of(other), ALICE)
-        else:
-            token = (await granted(dial_of(other), plugin))["access_token"]
-        clock.advance(seconds=signing_keys.RELOAD_SECONDS)  # by then every process has read the new one
-        for dialled in (dial_of(other), dial):
-            assert_ok(await call(dialled, token))
-        assert await states(services) == ["active", "removed"]
+async def test_A077_a_removed_key_ends_tokens_at_once_in_a_process_that_holds_it(
+    dial: Dial, other: Quart, plugin: Site, alice: httpx.AsyncClient, services: Services
+) -> None:
+    token, kid = plugin.tokens["access_token"], kid_of(plugin.tokens["access_token"])
+    user = alice.headers["Authorization"].removeprefix("Bearer ")
+    assert_ok(await call(dial_of(other), token))  # verified and remembered there
+    assert (await services.signing_keys.remove(kid)).state == "removed"
+    for dialled, credential in itertools.product((dial_of(other), dial), (token, user)):
+        details = assert_error(await call(dialled, credential), 401, "AUTH_INVALID_TOKEN")
+        assert details == {"reason": "invalid"}  # its claims may be forged, so the reason is not `revoked`
+    async with client_of(other) as client:
+        successor = assert_ok(await client.post(PATH, json=refresh(plugin)))  # another key has signed it
+    assert_ok(await call(dial_of(other), successor["access_token"]))
 
-    async def test_A077_a_token_of_an_announced_key_is_valid(
-        self, other: Quart, dial: Dial, plugin: Site, services: Services, clock: FrozenClock
-    ) -> None:
-        """A host whose clock is ahead signs with it early."""
-        made = await services.signing_keys.rotate()
-        clock.advance(seconds=signing_keys.RELOAD_SECONDS)  # by then every process has read it
-        await services_of(other).signing_keys.reload()
-        ours = claims(plugin.tokens["access_token"])
-        rest = {name: value for name, value in ours.items() if name not in ("iat", "exp")}
-        token = services.signer.issue("at+jwt", rest, clock.now(), 60, made.dates.kid)
-        assert kid_of(token) == made.dates.kid
-        for dialled in (dial, dial_of(other)):
-            assert_ok(await call(dialled, token))
 
-    async def test_A076_a_token_of_another_deployment_with_the_same_keys_is_rejected(
-        self, dial: Dial, plugin: Site, services: Services, clock: FrozenClock
-    ) -> None:
-        ours = claims(plugin.tokens["access_token"])
-        rest = {name: value for name, value in ours.items() if name not in ("iat", "exp", "iss", "aud")}
-        for base_url, status in (("https://staging.profiles.test", 401), (services.signer.base_url, 200)):
-            token = Signer(services.signer.keyring, base_url).issue("at+jwt", rest, clock.now(), 60)
-            assert (await call(dial, token)).status_code == status
+async def test_A077_a_removed_refresh_key_ends_refresh_tokens_and_no_access_token(
+    dial: Dial, other: Quart, plugin: Site, services: Services
+) -> None:
+    kid = kid_of(plugin.tokens["refresh_token"])
+    assert kid in services_of(other).signer.keyring.refresh
+    assert (await services.signing_keys.remove(kid)).state == "removed"
+    for dialled in (dial_of(other), dial):
+        async with dialled() as client:
+            assert_bad_refresh(await client.post(PATH, json=refresh(plugin)))
+        assert_ok(await call(dialled, plugin.tokens["access_token"]))
+    new = (await granted(dial_of(other), plugin))["refresh_token"]
+    assert kid_of(new) != kid
+    async with client_of(other) as client:
+        assert_ok(await client.post(PATH, json={"grant_type": "refresh_token", "refresh_token": new}))
 
-    async def test_an_older_key_signs_after_a_removal_until_all_processes_have_the_next(
-        self, other: Quart, dial: Dial, plugin: Site, services: Services, clock: FrozenClock
-    ) -> None:
-        made = await services.signing_keys.rotate(at_once=True)
-        clock.advance(milliseconds=KNOWN_AFTER)
-        await services_of(other).signing_keys.reload()
-        await services.signing_keys.remove(made.dates.kid)
-        assert await states(services) == ["active", "announced", "removed"]
-        token = (await granted(dial, plugin))["access_token"]
-        assert_ok(await call(dial_of(other), token))
-        clock.advance(milliseconds=KNOWN_AFTER)
-        assert await states(services) == ["active", "removed", "retired"]
 
-    async def test_the_removal_of_the_active_key_brings_the_announced_one_forward(
-        self, plugin: Site, services: Services, clock: FrozenClock
-    ) -> None:
-        await services.signing_keys.rotate()
-        clock.advance(days=1)
-        await services.signing_keys.remove(kid_of(plugin.tokens["access_token"]))
-        assert await states(services) == ["active", "removed"]
+@pytest.mark.parametrize("of_a_user", [False, True])
+async def test_A077_no_process_issues_an_invalid_token_after_a_removal(
+    dial: Dial, other: Quart, plugin: Site, services: Services, clock: FrozenClock, of_a_user: bool
+) -> None:
+    kid = kid_of(plugin.tokens["access_token"])
+    assert kid in services_of(other).signer.keyring.access
+    await services.signing_keys.remove(kid)
+    if of_a_user:
+        token = await user_token(services_of(other), ALICE)
+    else:
+        token = (await granted(dial_of(other), plugin))["access_token"]
+    clock.advance(seconds=signing_keys.RELOAD_SECONDS)  # by then every process has read the new one
+    for dialled in (dial_of(other), dial):
+        assert_ok(await call(dialled, token))
+    assert await states(services) == ["active", "removed"]
 
-    async def test_the_removal_of_an_announced_key_does_not_change_the_active_one(
-        self, dial: Dial, plugin: Site, services: Services
-    ) -> None:
-        made = await services.signing_keys.rotate()
-        before = await services.signing_keys.remove(made.dates.kid)
-        assert await services.signing_keys.remove(made.dates.kid) == before  # again is harmless
-        assert await states(services) == ["active", "removed"]
-        assert_ok(await call(dial, plugin.tokens["access_token"]))
-        with pytest.raises(ServiceError, match="There is no signing key x"):
-            await services.signing_keys.remove("x")
 
-    async def test_a_removed_key_leaves_no_private_part_behind(self, services: Services) -> None:
-        made = await services.signing_keys.rotate()
-        await services.signing_keys.remove(made.dates.kid)
-        async with services.storage.read() as session:
-            rows = (await session.execute(tables.signing_keys.select())).all()
-        assert {row.kid: row.private_pem is None for row in rows}[made.dates.kid]
+async def test_A077_a_token_of_an_announced_key_is_valid(
+    other: Quart, dial: Dial, plugin: Site, services: Services, clock: FrozenClock
+) -> None:
+    """A host whose clock is ahead signs with it early."""
+    made = await services.signing_keys.rotate()
+    clock.advance(seconds=signing_keys.RELOAD_SECONDS)  # by then every process has read it
+    await services_of(other).signing_keys.reload()
+    ours = claims(plugin.tokens["access_token"])
+    rest = {name: value for name, value in ours.items() if name not in ("iat", "exp")}
+    token = services.signer.issue("at+jwt", rest, clock.now(), 60, made.dates.kid)
+    assert kid_of(token) == made.dates.kid
+    for dialled in (dial, dial_of(other)):
+        assert_ok(await call(dialled, token))
+
+
+async def test_A076_a_token_of_another_deployment_with_the_same_keys_is_rejected(
+    dial: Dial, plugin: Site, services: Services, clock: FrozenClock
+) -> None:
+    ours = claims(plugin.tokens["access_token"])
+    rest = {name: value for name, value in ours.items() if name not in ("iat", "exp", "iss", "aud")}
+    for base_url, status in (("https://staging.profiles.test", 401), (services.signer.base_url, 200)):
+        token = Signer(services.signer.keyring, base_url).issue("at+jwt", rest, clock.now(), 60)
+        assert (await call(dial, token)).status_code == status
+
+
+async def test_an_older_key_signs_after_a_removal_until_all_processes_have_the_next(
+    other: Quart, dial: Dial, plugin: Site, services: Services, clock: FrozenClock
+) -> None:
+    made = await services.signing_keys.rotate(at_once=True)
+    clock.advance(milliseconds=KNOWN_AFTER)
+    await services_of(other).signing_keys.reload()
+    await services.signing_keys.remove(made.dates.kid)
+    assert await states(services) == ["active", "announced", "removed"]
+    token = (await granted(dial, plugin))["access_token"]
+    assert_ok(await call(dial_of(other), token))
+    clock.advance(milliseconds=KNOWN_AFTER)
+    assert await states(services) == ["active", "removed", "retired"]
+
+
+async def test_the_removal_of_the_active_key_brings_the_announced_one_forward(
+    plugin: Site, services: Services, clock: FrozenClock
+) -> None:
+    await services.signing_keys.rotate()
+    clock.advance(days=1)
+    await services.signing_keys.remove(kid_of(plugin.tokens["access_token"]))
+    assert await states(services) == ["active", "removed"]
+
+
+async def test_the_removal_of_an_announced_key_does_not_change_the_active_one(
+    dial: Dial, plugin: Site, services: Services
+) -> None:
+    made = await services.signing_keys.rotate()
+    before = await services.signing_keys.remove(made.dates.kid)
+    assert await services.signing_keys.remove(made.dates.kid) == before  # again is harmless
+    assert await states(services) == ["active", "removed"]
+    assert_ok(await call(dial, plugin.tokens["access_token"]))
+    with pytest.raises(ServiceError, match="There is no signing key x"):
+        await services.signing_keys.remove("x")
+
+
+async def test_a_removed_key_leaves_no_private_part_behind(services: Services) -> None:
+    made = await services.signing_keys.rotate()
+    await services.signing_keys.remove(made.dates.kid)
+    async with services.storage.read() as session:
+        rows = (await session.execute(tables.signing_keys.select())).all()
+    assert {row.kid: row.private_pem is None for row in rows}[made.dates.kid]
 
 
 async def test_processes_that_start_at_once_agree_on_one_key_of_each_algorithm(

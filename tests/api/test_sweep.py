@@ -138,7 +138,9 @@ async def test_a_revoked_key_has_no_more_events(
     assert await types(services) == ["online"]
 
 
-async def test_a_second_site(services: Services, as_service: AsService, passing: Passing) -> None:
+async def test_a_second_site_is_noticed_by_the_sweep(
+    services: Services, as_service: AsService, passing: Passing
+) -> None:
     site = await as_service(primary_domain="harbour.example")
     await beat(site, "harbour.example")
     await passing(timedelta(minutes=1))

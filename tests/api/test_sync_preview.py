@@ -64,7 +64,7 @@ async def test_names_the_plan_as_the_reason(as_user: AsUser) -> None:
 
 @pytest.mark.parametrize("value", ["yes", "1", "", "TRUE"])
 @ON_ONE_DATABASE
-async def test_rejects_another_value(plugin: Site, value: str) -> None:
+async def test_another_value_of_preview_is_rejected(plugin: Site, value: str) -> None:
     details = assert_error(
         await plugin.http.post(PATH, params={"validateOnly": value}, json={"title": "x"}), 400, "VALIDATION_ERROR"
     )

@@ -43,7 +43,7 @@ async def test_A019_media_types_that_are_json(http: httpx.AsyncClient, plugin: S
         assert_ok(await http.post(PATH, content=body, headers={"Content-Type": media}))
 
 
-async def test_A020_methods(http: httpx.AsyncClient) -> None:
+async def test_A020_other_methods_are_refused(http: httpx.AsyncClient) -> None:
     for method in ("GET", "PUT", "DELETE", "PATCH"):
         response = await http.request(method, PATH)
         assert_error(response, 405, "METHOD_NOT_ALLOWED")
@@ -71,7 +71,7 @@ async def test_A022_an_authorization_header_is_ignored(http: httpx.AsyncClient, 
         assert_bad_credentials(bad)
 
 
-async def test_ignores_unknown_fields(http: httpx.AsyncClient, plugin: Site) -> None:
+async def test_a_grant_ignores_unknown_fields(http: httpx.AsyncClient, plugin: Site) -> None:
     data = assert_ok(await http.post(PATH, json=grant(plugin, plan="agency", scope="user", user_id=2)))
     assert (data["plan"], data["scope"]) == ("pro", "service")
 

@@ -30,7 +30,7 @@ def request(page: Any, operation: str) -> str:
     return str(status.inner_text()).strip()
 
 
-def test_links_the_guides(page: Any, tmp_path: Path) -> None:
+def test_the_page_links_the_guides(page: Any, tmp_path: Path) -> None:
     (tmp_path / "site" / "docs").mkdir(parents=True)
     (tmp_path / "site" / "docs" / "index.html").write_text("<h1>Start here</h1>")
     with serving(tmp_path, "demo", "--port", "0", GUIDES_FOLDER=str(tmp_path / "site")) as demo:

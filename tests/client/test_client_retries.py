@@ -87,7 +87,7 @@ SWITCHED = {"locationId": PIER, "syncEnabled": True}
     "failure", [UNAVAILABLE, LIMITED, PROVIDER_DOWN, BUSY, LOST, UNSENT, httpx.ReadTimeout("slow")]
 )
 @pytest.mark.parametrize(("call", "data"), [(READ, PAGE), (FEED, NEWS), (CREATE, POST), (PUSH, SYNC)])
-def test_retries_safe_requests(call: Callable[[ProfileClient], Any], data: Any, failure: Step) -> None:
+def test_the_client_retries_safe_requests(call: Callable[[ProfileClient], Any], data: Any, failure: Step) -> None:
     script = Script(failure, failure, ok(data))
     call(script.client())
     keys = {request.headers.get("X-Idempotency-Key") for request in script.requests}

@@ -17,7 +17,7 @@ BODY = b'{"id": "evt_1_1", "type": "key.created"}'
 SECRET = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
-def test_webhooks_live(service: Service, alice: ProfileClient) -> None:
+def test_a_live_webhook_is_verified(service: Service, alice: ProfileClient) -> None:
     made = alice.create_webhook(URL, ["key.created"], "Ours")
     assert made.secret is not None
     assert made.secret.startswith("whsec_")

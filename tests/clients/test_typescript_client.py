@@ -37,7 +37,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_operation(built: Path, story: dict[str, Any]) -> None:
+def test_the_client_calls_every_operation(built: Path, story: dict[str, Any]) -> None:
     run("node", "dist/test/operations.js", cwd=built, API_DOCUMENT=str(DOCUMENT), **story)
 
 

@@ -75,7 +75,7 @@ async def test_additional_claims_are_ignored(http: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.in_process("counts what one process asks of the issuer")
-async def test_every_configured_algorithm(http: httpx.AsyncClient, issuer: FakeIssuer) -> None:
+async def test_every_configured_algorithm_is_accepted(http: httpx.AsyncClient, issuer: FakeIssuer) -> None:
     curve, edwards = ec.generate_private_key(ec.SECP256R1()), ed25519.Ed25519PrivateKey.generate()
     issuer.well(jwk(rsa_key()), jwk(curve, "k2"), jwk(edwards, "k3"))
     for key, alg, kid in [(rsa_key(), "RS256", "k1"), (rsa_key(), "PS256", "k1"), (curve, "ES256", "k2")]:

@@ -47,7 +47,7 @@ async def test_the_session_has_the_name_of_the_program(http: httpx.AsyncClient, 
 
 
 @pytest.mark.usefixtures("linked")
-async def test_rejections(http: httpx.AsyncClient) -> None:
+async def test_invalid_exchanges_are_rejected(http: httpx.AsyncClient) -> None:
     good = body(signed())
     for members in ({"subject_token": "x"}, {"subject_token": ""}, {"subject_token_type": "x"}, {"nonce": "other"}):
         response = await http.post(TOKEN, data={**good, **members})

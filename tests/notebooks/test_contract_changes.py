@@ -38,7 +38,7 @@ def test_an_unchanged_copy_is_green(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("change", _cases())
-def test_a_page_notices(change: Change, tmp_path: Path) -> None:
+def test_a_page_notices_each_change(change: Change, tmp_path: Path) -> None:
     copy = package_copy(tmp_path)
     file = copy / "profilesvc" / change.file
     file.write_text(file.read_text("utf-8").replace(change.old, change.new), "utf-8")

@@ -37,11 +37,11 @@ async def listed(rig: Rig, **query: str) -> list[str]:
         ('storeCode="nothing"', []),
     ],
 )
-async def test_filter_finds(emulator: Rig, text: str, names: list[str]) -> None:
+async def test_a_filter_finds_the_locations(emulator: Rig, text: str, names: list[str]) -> None:
     assert await listed(emulator, filter=text) == names
 
 
-async def test_filter_by_distance(emulator: Rig) -> None:
+async def test_a_filter_by_distance_finds_the_locations(emulator: Rig) -> None:
     latlng = LATLNG[PIER]
     assert latlng
     near = f"distance(latlng, geopoint({latlng['latitude']}, {latlng['longitude']}))<200"

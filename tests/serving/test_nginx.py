@@ -231,7 +231,7 @@ def test_errors_of_nginx_have_the_envelope(proxy: Proxy, request_bytes: bytes, c
     assert_refused(proxy.raw(request_bytes), code)
 
 
-def test_offers_http_2(proxy: Proxy) -> None:
+def test_nginx_offers_http_2(proxy: Proxy) -> None:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.set_alpn_protocols(["h2"])

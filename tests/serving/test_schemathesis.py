@@ -130,7 +130,7 @@ def drawn(told: dict[str, int]) -> int:
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("role", PHASES)
-def test_finds_nothing(target: Target, role: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_schemathesis_finds_nothing(target: Target, role: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     processes = request.node.callspec.params["target"]
     known = target.known()
     config = (HERE / "schemathesis.toml").read_text("utf-8").replace("BEARER", target.bearer(role))

@@ -110,7 +110,7 @@ async def _alembic(engine: AsyncEngine, action: Callable[[Config], None]) -> Non
         await connection.run_sync(act)
 
 
-async def test_match_the_tables(engine: AsyncEngine) -> None:
+async def test_the_migrations_match_the_tables(engine: AsyncEngine) -> None:
     await migrate.check(engine)
     assert await tables(engine) == TABLES | {"alembic_version"}
 
@@ -190,7 +190,7 @@ async def test_the_check_sees_a_difference(engine: AsyncEngine) -> None:
         await migrate.check(engine)
 
 
-async def test_twice_is_harmless(engine: AsyncEngine) -> None:
+async def test_an_upgrade_twice_is_harmless(engine: AsyncEngine) -> None:
     async with engine.begin() as connection:
         await connection.execute(users.insert().values(email="a@example.com", name="A", plan="pro", created_at=0))
     await migrate.upgrade(engine)

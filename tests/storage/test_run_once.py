@@ -113,7 +113,7 @@ async def test_callers_operations_locations_and_values_are_independent(desk: Des
 
 
 @pytest.mark.parametrize("given", [[["a", "a"]], [["a"], ["b"]], [[""]], [["x" * 256]], [["a b"]], [["a\n"]], [["é"]]])
-async def test_A129_invalid_keys(given: list[list[str]]) -> None:
+async def test_A129_invalid_keys_are_rejected(given: list[list[str]]) -> None:
     with pytest.raises(ServiceError) as refusal:
         idempotency_key(given, 1)
     assert refusal.value.kind is VALIDATION_ERROR

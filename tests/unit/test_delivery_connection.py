@@ -41,7 +41,7 @@ def post(loop: Loop, respond: Respond, times: int = 1) -> list[Response]:
 
 
 @LOOPS
-def test_several_requests(loop: Loop) -> None:
+def test_several_requests_get_their_responses(loop: Loop) -> None:
     assert [response.status for response in post(loop, responding(200), times=3)] == [200] * 3
 
 
@@ -56,7 +56,7 @@ def test_several_requests(loop: Loop) -> None:
         (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nless", 200),
     ],
 )
-def test_a_response(loop: Loop, data: bytes, status: int) -> None:
+def test_a_response_is_read_by_its_status(loop: Loop, data: bytes, status: int) -> None:
     assert [response.status for response in post(loop, raw(data, closes=True))] == [status]
 
 
@@ -72,6 +72,6 @@ def test_a_response(loop: Loop, data: bytes, status: int) -> None:
     ],
     ids=["nothing", "half a head", "another protocol", "a long head", "an upgrade"],
 )
-def test_an_invalid_response(loop: Loop, data: bytes) -> None:
+def test_an_invalid_response_is_an_error(loop: Loop, data: bytes) -> None:
     with pytest.raises(Unreachable, match="not valid HTTP"):
         post(loop, raw(data, closes=True))

@@ -162,7 +162,7 @@ def test_localhost_in_development_only() -> None:
         (None, ["Example.com"] * 50, ["example.com"]),
     ],
 )
-def test_allowed_list(primary: str | None, extras: list[str], allowed: list[str]) -> None:
+def test_the_list_of_allowed_domains_decides(primary: str | None, extras: list[str], allowed: list[str]) -> None:
     assert allowed_domains(primary, extras, development=False) == allowed
 
 

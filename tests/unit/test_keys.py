@@ -24,7 +24,7 @@ from profilesvc.domain.errors import ServiceError
         ("\N{KELVIN SIGN}elvin\N{NO-BREAK SPACE}x", "kelvinx"),
     ],
 )
-def test_slug(name: str, slug: str) -> None:
+def test_a_name_becomes_a_slug(name: str, slug: str) -> None:
     assert keys.slug(name) == slug
 
 

@@ -19,12 +19,12 @@ def accepted(text: str, allowed: list[str], *, development: bool = False) -> boo
 
 
 @pytest.mark.parametrize("text", GOOD)
-def test_A123_allowed_origins(text: str) -> None:
+def test_A123_allowed_origins_are_recognised(text: str) -> None:
     assert accepted(text, ALLOWED)
 
 
 @pytest.mark.parametrize("text", [*HOSTILE, "https://example.com\n", "\nhttps://example.com", "https://example.com\0"])
-def test_A123_hostile_origins(text: str) -> None:
+def test_A123_hostile_origins_are_refused(text: str) -> None:
     assert not accepted(text, ALLOWED, development=True)
 
 
@@ -107,7 +107,7 @@ NOW = 1_800_000_000_000
         (("a.example", "a.example:8443"), NOW, [], True),
     ],
 )
-def test_mismatch(
+def test_another_origin_is_a_mismatch(
     hosts: tuple[str | None, str | None], other_at: int | None, allowed: list[str], expected: bool
 ) -> None:
     assert site_mismatch(hosts, other_at, allowed, NOW) is expected

@@ -31,7 +31,7 @@ def test_packaged_catalogue_is_the_table() -> None:
     assert {plan.live_keys_per_location for plan in catalogue.values()} == {20}
 
 
-def test_syncable_fields() -> None:
+def test_a_plan_names_its_syncable_fields() -> None:
     catalogue = load_catalogue(None)
     starter, growth = catalogue["starter"].syncable, catalogue["growth"].syncable
     assert starter == ("title", "storefrontAddress", "phoneNumbers", "regularHours", "websiteUri")

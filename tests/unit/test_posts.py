@@ -78,7 +78,7 @@ def problems(call: Any, *documents: Document) -> dict[str, str]:
         ),
     ],
 )
-def test_create_sends(body: Document, sent: Document) -> None:
+def test_a_create_sends_the_fields(body: Document, sent: Document) -> None:
     assert check_create(body) == sent
 
 
@@ -248,7 +248,7 @@ def test_problems_name_the_values_that_may_be_sent_and_no_others(unusable: str) 
         *("https://[::1", "http://a.example/" + "x" * 2048),
     ],
 )
-def test_bad_urls(url: str) -> None:
+def test_bad_urls_are_rejected(url: str) -> None:
     assert set(problems(check_create, {"summary": "x", "callToAction": {**LINK, "url": url}})) == {"callToAction.url"}
     assert set(problems(check_create, {"topicType": "OFFER", "offer": {"redeemOnlineUrl": url}})) == {
         "offer.redeemOnlineUrl"

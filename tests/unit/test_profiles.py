@@ -42,7 +42,7 @@ def apply(current: Document, body: Document, mask: list[str]) -> Document:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
-def test_golden_case(case: Document) -> None:
+def test_a_golden_case_is_compared_as_stored(case: Document) -> None:
     expect, body, current = case["expect"], case["body"], case["current"]
     syncable = tuple(case["syncable"]) if case["syncable"] else None
     sendable, filtered = profiles.split(body, syncable)

@@ -18,7 +18,7 @@ from support.cases.retry_after import CASES, NOW
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: repr(case["value"]))
-async def test_the_table(case: dict[str, Any]) -> None:
+async def test_each_row_of_the_table_holds(case: dict[str, Any]) -> None:
     """The rule itself, and the provider's client, which waits a day at most."""
     assert retry_after(case["value"], NOW) == case["seconds"]
     response = httpx.Response(503, headers=[(b"Retry-After", case["value"].encode())])
@@ -44,7 +44,7 @@ async def test_the_table_at_a_receiver_of_webhooks(case: dict[str, Any]) -> None
     assert outcome.not_before == (0 if case["seconds"] is None else now + case["seconds"] * SECOND)
 
 
-def test_no_header() -> None:
+def test_a_missing_header_is_no_delay() -> None:
     assert retry_after(None, NOW) is None
 
 

@@ -39,7 +39,7 @@ async def test_names_are_independent_and_the_next_run_is_new() -> None:
 
 
 @pytest.mark.parametrize("fails", [True, False])
-async def test_continues_without_callers(fails: bool) -> None:
+async def test_a_flight_continues_without_callers(fails: bool) -> None:
     source, flight = Source(), SingleFlight()
     source.fails = fails
     waiting = asyncio.create_task(flight.run("a", source.read))

@@ -68,7 +68,7 @@ FIELDS: dict[str, Callable[[str], Any]] = {
 
 @pytest.mark.parametrize("text", INVISIBLE.values(), ids=INVISIBLE)
 @pytest.mark.parametrize("accept", FIELDS.values(), ids=FIELDS)
-def test_is_rejected(accept: Callable[[str], Any], text: str) -> None:
+def test_an_invisible_text_is_rejected(accept: Callable[[str], Any], text: str) -> None:
     assert not has_visible_text(text)
     with pytest.raises((ServiceError, ValueError)):
         accept(text)
@@ -76,5 +76,5 @@ def test_is_rejected(accept: Callable[[str], Any], text: str) -> None:
 
 @pytest.mark.parametrize("text", VISIBLE)
 @pytest.mark.parametrize("field", ["post", "event", "reply", "key or template", "label", "business"])
-def test_is_accepted(field: str, text: str) -> None:
+def test_a_visible_text_is_accepted(field: str, text: str) -> None:
     FIELDS[field](text)

@@ -68,7 +68,7 @@ def test_an_address_that_is_not_public(address: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "93.184.215.14", "2606:4700::1111", "2a00:1450:4001::8a"])
-def test_a_public_address(address: str) -> None:
+def test_a_public_address_is_accepted(address: str) -> None:
     assert is_public(address)
 
 

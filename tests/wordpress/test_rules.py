@@ -157,7 +157,7 @@ def test_without_keys_of_its_own_secrets_stay_as_they_are(keys: str) -> None:
     assert php(keys + "return [Secrets::canSeal(), Secrets::seal(['secret' => 'x'])];") == [False, {"secret": "x"}]
 
 
-def test_retry_after() -> None:
+def test_the_plugin_reads_retry_after() -> None:
     code = f"return array_map(fn ($value) => RetryAfter::seconds($value, {NOW:.0f}), $input);"
     assert php(code, [case["value"] for case in CASES]) == [case["seconds"] for case in CASES]
 
