@@ -31,11 +31,6 @@ blueprint = Blueprint("webhooks", __name__)
 _FORM = TEXTS._replace(secrets=frozenset({"url"}))  # the addresses of some services work like a secret
 
 
-@view(blueprint, "/webhooks")
-async def show(visit: Visit) -> Response:
-    return await _list(visit, MultiDict())
-
-
 @view(blueprint, "/webhooks", "POST", _FORM)
 async def create(visit: Visit) -> Response:
     form = await request.form
@@ -43,15 +38,10 @@ async def create(visit: Visit) -> Response:
     try:
         created = await webhooks.create(visit.services, visit.caller, checked(WebhookCreate, values, "body"))
     except ServiceError as error:
-        return await _list(visit, form, error)
+        return await show(visit, form, error)
     if created.secret is None:  # a chat has none
         return pages.redirect(f"{pages.PATH}/webhooks/{created.id}", "webhook-created")
     return pages.page("webhook_secret.html", visit=visit, id=created.id, secret=created.secret, until=None)
-
-
-@view(blueprint, "/webhooks/<webhook_id>")
-async def one(visit: Visit, webhook_id: str) -> Response:
-    return await _one(visit, webhook_id)
 
 
 @view(blueprint, "/webhooks/<webhook_id>/live")
@@ -70,7 +60,7 @@ async def change(visit: Visit, webhook_id: str) -> Response:
             body = checked(WebhookChange, values, "body")
             await webhooks.change(visit.services, visit.caller, webhook_id, body)
     except ServiceError as error:
-        return await _one(visit, webhook_id, edit, error)
+        return await one(visit, webhook_id, edit, error)
     return pages.redirect(f"{pages.PATH}/webhooks/{webhook_id}", "saved")
 
 
@@ -86,7 +76,7 @@ async def test(visit: Visit, webhook_id: str) -> Response:
     try:
         queued = await deliveries.test(visit.services, visit.caller, webhook_id)
     except ServiceError as error:
-        return await _one(visit, webhook_id, error=error)
+        return await one(visit, webhook_id, error=error)
     return pages.redirect(f"{pages.PATH}/webhooks/{webhook_id}/deliveries/{queued.id}", "test-queued")
 
 
@@ -98,7 +88,7 @@ async def recover(visit: Visit, webhook_id: str) -> Response:
         body = checked(WebhookRecover, {"since": f"{since}{':00' * (len(since) == _MINUTES)}Z"}, "body")
         recovered = await deliveries.recover(visit.services, visit.caller, webhook_id, body)
     except ServiceError as error:
-        return await _one(visit, webhook_id, error=error, prefix="recover-", since=since)
+        return await one(visit, webhook_id, error=error, prefix="recover-", since=since)
     return pages.redirect(f"{pages.PATH}/webhooks/{webhook_id}?done=recovered&queued={recovered.queued}")
 
 
@@ -108,7 +98,7 @@ async def roll(visit: Visit, webhook_id: str) -> Response:
         problems.require_confirmation("sure" in await request.form)
         rolled = await webhooks.roll(visit.services, visit.caller, webhook_id)
     except ServiceError as error:
-        return await _one(visit, webhook_id, error=error, prefix="roll-")
+        return await one(visit, webhook_id, error=error, prefix="roll-")
     values: JsonObject = {"id": rolled.id, "secret": rolled.secret, "until": rolled.previous_secret_expires_at}
     return pages.page("webhook_secret.html", visit=visit, **values)
 
@@ -118,7 +108,7 @@ async def delete(visit: Visit, webhook_id: str) -> Response:
     try:
         problems.require_confirmation("sure" in await request.form)
     except ServiceError as error:
-        return await _one(visit, webhook_id, error=error, prefix="delete-")
+        return await one(visit, webhook_id, error=error, prefix="delete-")
     await webhooks.delete(visit.services, visit.caller, webhook_id)
     return pages.redirect(f"{pages.PATH}/webhooks", "removed")
 
@@ -139,8 +129,10 @@ def _in_words(value: str | list[str]) -> str:
     return value if isinstance(value, str) else event_words.kinds(value)
 
 
-async def _list(visit: Visit, form: "MultiDict[str, str]", error: ServiceError | None = None) -> Response:
+@view(blueprint, "/webhooks")
+async def show(visit: Visit, form: "MultiDict[str, str] | None" = None, error: ServiceError | None = None) -> Response:
     """Return the page of webhooks. After an `error`, `form` is what the user entered."""
+    form = form or MultiDict()
     listed = await webhooks.list_all(visit.services, visit.caller)
     return pages.page(
         "webhooks.html",
@@ -154,7 +146,8 @@ async def _list(visit: Visit, form: "MultiDict[str, str]", error: ServiceError |
     )
 
 
-async def _one(
+@view(blueprint, "/webhooks/<webhook_id>")
+async def one(
     visit: Visit,
     webhook_id: str,
     edit: Edit | None = None,
