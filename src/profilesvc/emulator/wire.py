@@ -46,24 +46,18 @@ def _reject_constant(name: str) -> Never:
     raise ValueError(f"{name} is not JSON")
 
 
-async def read_json() -> JsonObject:
-    """Return the request's JSON object. An empty body is `{}`."""
+async def read_message(model: type[Message], root: str) -> JsonObject:
+    """Return the request's body without default values, checked against the model. An empty body is `{}`.
+
+    Raises:
+        ApiError: 400 for no JSON object, or naming the invalid field.
+    """
     try:
         body = camelized(json.loads(await request.get_data() or b"{}", parse_constant=_reject_constant))
     except (ValueError, RecursionError):
         raise ApiError(400, "Invalid JSON payload received. Unexpected token.") from None
     if not isinstance(body, dict):
         raise ApiError(400, "Invalid JSON payload received. Root element must be a message.")
-    return body
-
-
-async def read_message(model: type[Message], root: str) -> JsonObject:
-    """Return the request's body without default values, checked against the model.
-
-    Raises:
-        ApiError: 400, naming the invalid field.
-    """
-    body = await read_json()
     try:
         model.model_validate(body)
     except ValidationError as error:
