@@ -245,7 +245,6 @@ def _with(attempts: str, attempt: Attempt) -> str:
 
 
 def job(services: Services, senders: Mapping[str, Sender]) -> Job:
-    """Return the job that delivers what is due."""
     worker = Worker(services, senders, services.settings.webhooks.calls)
     run, end = (lambda _: worker.run_round()), (lambda _: worker.stop())
     return Job("deliveries", run, 0, _POLL_SECONDS, Where.EVERY, wake=services.due, end=end)
