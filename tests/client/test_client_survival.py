@@ -42,7 +42,7 @@ print(*sorted(ours), *sorted(name for name in sys.modules if name.startswith("pr
 
 
 # The rules by which the client compares profiles, and what they import.
-CLIENT_DOMAIN = ("errors", "hosts", "hours", "meaning", "messages", "problems", "readings")
+CLIENT_DOMAIN = ("errors", "hosts", "hours", "meaning", "messages", "problems", "verdicts")
 
 
 def test_it_needs_nothing_of_the_server() -> None:
