@@ -98,19 +98,16 @@ class AsyncProfileClient(Authenticated):
         tries = Tries(self._retries, operation, self._clock)
         while True:
             try:
-                return operation.read(await self._send(operation))
+                with transport_errors(operation):
+                    auth = self._auth if operation.bearer else None
+                    response = await self._http.send(request_of(self._http, operation), auth=auth)
+                return operation.read(response)
             except ProfileError as error:
                 removed = tries.removed_before(error)
                 if removed is not None:
                     return removed
                 pause = tries.pause(error)
             await self._sleep(pause)
-
-    async def _send(self, operation: Operation[T]) -> httpx.Response:
-        with transport_errors(operation):
-            return await self._http.send(
-                request_of(self._http, operation), auth=self._auth if operation.bearer else None
-            )
 
     create_key = async_call(operations.create_key)
     list_keys = async_call(operations.list_keys)

@@ -95,17 +95,16 @@ class ProfileClient(Authenticated):
         tries = Tries(self._retries, operation, self._clock)
         while True:
             try:
-                return operation.read(self._send(operation))
+                with transport_errors(operation):
+                    auth = self._auth if operation.bearer else None
+                    response = self._http.send(request_of(self._http, operation), auth=auth)
+                return operation.read(response)
             except ProfileError as error:
                 removed = tries.removed_before(error)
                 if removed is not None:
                     return removed
                 pause = tries.pause(error)
             self._sleep(pause)
-
-    def _send(self, operation: Operation[T]) -> httpx.Response:
-        with transport_errors(operation):
-            return self._http.send(request_of(self._http, operation), auth=self._auth if operation.bearer else None)
 
     create_key = call(operations.create_key)
     list_keys = call(operations.list_keys)

@@ -92,13 +92,6 @@ def required(query: dict[str, str], *names: str) -> str:
     return query[names[0]]
 
 
-def _page_size(query: dict[str, str], default: int, maximum: int) -> int:
-    text = query.get("pageSize", str(default))
-    if not re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) or int(text) < 1:
-        raise bad_request("page_size", "Must be a whole number from 1")
-    return min(int(text), maximum)  # our choice: the provider's response to a larger size is not documented
-
-
 def page(
     items: list[Item], key: Callable[[Item], Sequence[object]], query: dict[str, str], sizes: tuple[int, int]
 ) -> tuple[list[Item], JsonObject]:
@@ -107,7 +100,11 @@ def page(
     `sizes` are the default and the maximum. The token contains the list and the last key, so that the next page starts
     after that key even if items were added or removed.
     """
-    size, start = _page_size(query, *sizes), 0
+    text = query.get("pageSize", str(sizes[0]))
+    if not re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) or int(text) < 1:
+        raise bad_request("page_size", "Must be a whole number from 1")
+    # Our choice: the provider's response to a size above the maximum is not documented.
+    size, start = min(int(text), sizes[1]), 0
     listed = [request.path, query.get("filter", ""), query.get("orderBy", "")]
     if token := query.get("pageToken"):
         try:

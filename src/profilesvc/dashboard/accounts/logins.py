@@ -8,7 +8,7 @@ from werkzeug.datastructures import MultiDict
 
 from profilesvc.api.html_forms import TEXTS
 from profilesvc.api.parsing import checked
-from profilesvc.contract.provider_connections import FoundLocation, ProviderConnectionDetail, ProviderConnectionImport
+from profilesvc.contract.provider_connections import ProviderConnectionImport
 from profilesvc.dashboard import cookies, exports, pages, problems
 from profilesvc.dashboard.visits import Visit, admit_if_signed_in, counted_by_address, view
 from profilesvc.domain.errors import ServiceError
@@ -105,11 +105,14 @@ async def one(
         failure = failed
         entry = await logins.summary(services, caller, connection_id)
     wanted, form = request.args.get("search", ""), form or MultiDict()
+    accounts, text = [] if detail is None else detail.accounts, wanted.casefold()
+    every_location = [location for account in accounts for location in account.locations]
+    matching = [each for each in every_location if text in f"{each.title} {each.address}".casefold()]
     return pages.page(
         "connection.html",
         visit=visit,
         connection=entry,
-        found=[] if detail is None else _matching(detail, wanted),
+        found=sorted(matching, key=lambda each: (each.title.casefold(), each.name)),
         failure=failure,
         search=wanted,
         everything="all" in request.args,
@@ -119,14 +122,6 @@ async def one(
         chosen=form.getlist("locations"),
         problems=problems.from_error(error),
     )
-
-
-def _matching(detail: ProviderConnectionDetail, wanted: str) -> list[FoundLocation]:
-    """Return the locations whose title or address contains the text, by title."""
-    every_location = [location for account in detail.accounts for location in account.locations]
-    text = wanted.casefold()
-    matching = [each for each in every_location if text in f"{each.title} {each.address}".casefold()]
-    return sorted(matching, key=lambda each: (each.title.casefold(), each.name))
 
 
 @view(blueprint, f"{_ONE}/import", "POST", _IMPORT)

@@ -34,7 +34,8 @@ _FORM = TEXTS._replace(secrets=frozenset({"url"}))  # the addresses of some serv
 @view(blueprint, "/webhooks", "POST", _FORM)
 async def create(visit: Visit) -> Response:
     form = await request.form
-    values = {**_values(form), "format": form.get("format", "")}
+    values: JsonObject = {name: form.get(name, "").strip() for name in ("url", "description")}
+    values |= {"types": form.getlist("types"), "format": form.get("format", "")}
     try:
         created = await webhooks.create(visit.services, visit.caller, checked(WebhookCreate, values, "body"))
     except ServiceError as error:
@@ -55,7 +56,8 @@ async def change(visit: Visit, webhook_id: str) -> Response:
     form, entry = await request.form, await webhooks.get(visit.services, visit.caller, webhook_id)
     edit = _edit_of(entry).fill(form, {"types": form.getlist("types")})
     try:
-        edit.require_no_conflict(lambda name: _in_words(edit.current[name]))
+        current = {**edit.current, "types": event_words.kinds(entry.types)}
+        edit.require_no_conflict(lambda name: current[name])
         if values := edit.changed():
             body = checked(WebhookChange, values, "body")
             await webhooks.change(visit.services, visit.caller, webhook_id, body)
@@ -113,20 +115,8 @@ async def delete(visit: Visit, webhook_id: str) -> Response:
     return pages.redirect(f"{pages.PATH}/webhooks", "removed")
 
 
-def _values(form: "MultiDict[str, str]") -> JsonObject:
-    return {
-        "url": form.get("url", "").strip(),
-        "description": form.get("description", "").strip(),
-        "types": form.getlist("types"),
-    }
-
-
 def _edit_of(entry: WebhookEntry) -> Edit:
     return Edit({"url": entry.url, "description": entry.description, "types": entry.types})
-
-
-def _in_words(value: str | list[str]) -> str:
-    return value if isinstance(value, str) else event_words.kinds(value)
 
 
 @view(blueprint, "/webhooks")
