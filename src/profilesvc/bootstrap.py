@@ -17,7 +17,7 @@ from profilesvc.domain.entropy import Entropy, SeededEntropy, SystemEntropy
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.plans import Catalogue, load_catalogue
 from profilesvc.domain.rates import Window, Windows
-from profilesvc.domain.signing_keys import ALGORITHMS, Algorithm
+from profilesvc.domain.signing_keys import Algorithm
 from profilesvc.domain.time import Clock, SystemClock
 from profilesvc.fixtures import TEST_KEY_IDS, fixture_path, load_world
 from profilesvc.limits.limiter import Limiter
@@ -98,18 +98,14 @@ async def _open_signing_keys(services: Services) -> None:
     settings = services.settings
     old = settings.data_dir / SIGNING_KEY_FILE
     checked = {*TEST_KEY_IDS, *(info.dates.kid for info in await services.signing_keys.listing())}
-    configured = [
-        _read_key_file(settings, alg, path, checked) for alg in ALGORITHMS if (path := _key_file(settings, alg))
-    ]
+    files: dict[Algorithm, Path | None]
+    files = {"RS256": settings.tokens.signing_key_file, "HS256": settings.tokens.refresh_key_file}
+    configured = [_read_key_file(settings, alg, path, checked) for alg, path in files.items() if path]
 
     def first(alg: Algorithm) -> SigningKey:
         return _read_key_file(settings, alg, old, set()) if alg == "RS256" and old.exists() else generate(alg)
 
     await services.signing_keys.open(configured, first)
-
-
-def _key_file(settings: Settings, alg: Algorithm) -> Path | None:
-    return settings.tokens.signing_key_file if alg == "RS256" else settings.tokens.refresh_key_file
 
 
 def _read_key_file(settings: Settings, alg: Algorithm, path: Path, checked: set[str]) -> SigningKey:

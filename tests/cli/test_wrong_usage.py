@@ -2,7 +2,7 @@
 
 import pytest
 
-from profilesvc.cli.numbers import LARGEST
+from profilesvc.cli.opening import LARGEST
 from support.api import ALICE
 from support.command_line import Run, refused
 

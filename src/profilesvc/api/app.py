@@ -65,22 +65,14 @@ def _configured_app() -> ProfileApp:
     app.extensions["profilesvc.checks"], app.extensions["profilesvc.metrics"] = BriefCache(0.02), BriefCache(0.02)
     converters.install(app.url_map)
     failures.install(app)
-    QuartSchema(
-        app,
-        openapi_path=None,
-        openapi_provider_class=Document,
-        conversion_preference="pydantic",
-    )
+    QuartSchema(app, openapi_path=None, openapi_provider_class=Document, conversion_preference="pydantic")
     # Every handler returns a Response, so quart-schema has nothing to convert.
     del app.make_response
     return app
 
 
 def build(
-    open_services: OpenServices,
-    entropy: Entropy,
-    more: Iterable[Blueprint] = (),
-    around: Around = lambda app: app,
+    open_services: OpenServices, entropy: Entropy, more: Iterable[Blueprint] = (), around: Around = lambda app: app
 ) -> Quart:
     """Return the app; `open_services` is entered when it starts serving and left when it stops.
 

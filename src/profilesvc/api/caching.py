@@ -41,7 +41,8 @@ async def negotiated(requested: RequestHeaders, response: Response, tag: str) ->
         return response
     if response.status_code != 200 or not isinstance(response.response, DataBody):
         return response
-    if _has(requested, tag):
+    known = parse_etags(_SUFFIX.sub('"', _joined(requested, b"if-none-match")))
+    if known.star_tag or known.contains_weak(tag[3:-1]):
         response.status_code, response.response = 304, DataBody(b"")
         response.headers.remove("Content-Type")
         response.headers.remove("Content-Length")
@@ -66,11 +67,6 @@ async def _compressed(body: bytes) -> bytes:
     if len(body) <= _MIN_ON_THREAD:
         return zlib.compress(body, _LEVEL, _GZIP)
     return await asyncio.to_thread(zlib.compress, body, _LEVEL, _GZIP)
-
-
-def _has(requested: RequestHeaders, tag: str) -> bool:
-    tags = parse_etags(_SUFFIX.sub('"', _joined(requested, b"if-none-match")))
-    return tags.star_tag or tags.contains_weak(tag[3:-1])
 
 
 @lru_cache(64)  # clients send few different values

@@ -40,7 +40,6 @@ class Documents:
 
 
 def documents() -> Documents:
-    """Return the documents of the running app."""
     app_documents: Documents = current_app.extensions["profilesvc.documents"]
     return app_documents
 

@@ -45,6 +45,7 @@ from profilesvc.contract.errors import (
 )
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.errors import Problem, ServiceError, invalid
+from profilesvc.domain.permissions import Permission
 from profilesvc.domain.request import current_request
 from profilesvc.limits.limiter import Kind
 from profilesvc.services import access
@@ -54,6 +55,7 @@ from profilesvc.services.context import Caller, Prefetch, Rendered, Services
 Arguments = dict[str, object]  # of a handler, by name
 Handler = TypeVar("Handler", bound=Callable[..., Coroutine[object, None, BaseModel | Rendered]])
 PREFIX = "/api/v1"
+READ, WRITE = access.user_or_service(Permission.READ), access.user_or_service(Permission.WRITE)
 _IDS = {"client_id", "webhook_id", "delivery_id", "alert_id", "connection_id"}
 _CHILDREN = {"postId": ("post_id", post_id), "reviewId": ("review_id", review_id)}
 
@@ -101,9 +103,8 @@ class Endpoint:
     media_hint: str | None = None
     counted_as: Kind | None = None
     parameters: frozenset[str] = field(default_factory=frozenset)
-    prefetch: Callable[[Any, dict[str, str]], Prefetch | None] | None = (
-        None  # from query and path: what to read with the caller
-    )
+    # From query and path: what to read with the caller.
+    prefetch: Callable[[Any, dict[str, str]], Prefetch | None] | None = None
     handed_over: bool = False  # a task of the service does the work, even if the caller disconnects
 
     @property
@@ -237,9 +238,7 @@ async def _path(
     services: Services, endpoint: Endpoint, path_values: dict[str, str], query: Query | None, caller: Caller | None
 ) -> Arguments:
     """Return the arguments from the path: canonical names first, then the location if the caller has access to it."""
-    path_arguments: Arguments = {}
-    for name in _IDS & path_values.keys():
-        path_arguments[name] = path_values[name]
+    path_arguments: Arguments = {name: path_values[name] for name in _IDS & path_values.keys()}
     if "location" not in endpoint.parameters:
         return path_arguments
     assert caller is not None, "a public endpoint has no location"

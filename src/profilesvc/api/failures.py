@@ -68,7 +68,10 @@ def render(error: ServiceError, *, no_store: bool = False) -> Response:
     info = current_request()
     info.outcome, info.details = error.kind.code, error.details
     if info.key is None and error.kind is not AUTH_INVALID_TOKEN and "Authorization" in request.headers:
-        _note_key()
+        with contextlib.suppress(
+            ServiceError
+        ):  # so that the owner of its key finds what failed before the token was read
+            note_bearer(current_services(), bearer_token(header_values(quart_request(), b"authorization")))
     body = body_for(request.path, error.kind, error.message, error.details)
     response = Response(body, error.kind.status, content_type="application/json")
     if request.path.startswith(STANDARD_PATHS):
@@ -81,12 +84,6 @@ def render(error: ServiceError, *, no_store: bool = False) -> Response:
     return response
 
 
-def _note_key() -> None:
-    """Note the key of a request that failed before its token was read, so that its owner finds the failure."""
-    with contextlib.suppress(ServiceError):
-        note_bearer(current_services(), bearer_token(header_values(quart_request(), b"authorization")))
-
-
 def _request_line() -> str:
     """Return the method, path and request id for a log; the path is percent-encoded, so it has no line breaks."""
     return f"{request.method} {quote(request.path)} [{current_request().request_id}]"
@@ -95,11 +92,8 @@ def _request_line() -> str:
 def service_error(error: Exception) -> ServiceError:
     """Return the error of the catalogue for an exception; log it if it is not the caller's fault."""
     if isinstance(error, ServiceError):
-        if (
-            error.kind.status >= 500
-            and error.__cause__ is not None
-            and not current_services().rejected_by_database(error)
-        ):
+        has_cause = error.kind.status >= 500 and error.__cause__ is not None
+        if has_cause and not current_services().rejected_by_database(error):
             log.warning("%s: %s (%s)", _request_line(), error.kind.code, type(error.__cause__).__name__)
         return error
     translated = _framework_error(error) if isinstance(error, HTTPException) else None
@@ -117,8 +111,7 @@ def _framework_error(error: HTTPException) -> ServiceError | None:
     if error.code == 404:
         return ServiceError(NOT_FOUND, "There is no such path.")
     if error.code == 405:
-        allow = ", ".join(sorted(getattr(error, "valid_methods", None) or ()))
-        return HttpError(METHOD_NOT_ALLOWED, Allow=allow)
+        return HttpError(METHOD_NOT_ALLOWED, Allow=", ".join(sorted(getattr(error, "valid_methods", None) or ())))
     return ServiceError(VALIDATION_ERROR) if error.code is not None and 400 <= error.code < 500 else None
 
 

@@ -337,10 +337,7 @@ async def reject(send: Send, path: str, kind: ErrorKind, message: str) -> None:
     """Respond to a request that the app does not serve."""
     body = body_for(path, kind, message, {})
     headers = [(b"retry-after", b"1")] if kind is SERVICE_UNAVAILABLE else []
-    headers += [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-        (b"connection", b"close"),
-    ]
+    headers += [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": kind.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

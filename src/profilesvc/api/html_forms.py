@@ -94,11 +94,12 @@ class Parts:
             raise _malformed() from None
 
     def feed(self, piece: bytes) -> None:
-        """Parse a piece of the body."""
         try:
             for event in self._parser.parse(piece) if piece and not self._parser.closed else ():
                 if isinstance(event, MultipartSegment):
-                    self._begin(event)
+                    if self._check is not None and event.name != TOKEN:
+                        self._check("")
+                    self._part, self._content = event, bytearray()
                 elif event is None:
                     self._end()
                 else:
@@ -121,11 +122,6 @@ class Parts:
         if self._check is not None:  # a form without fields
             self._check("")
         return self._form, self._files
-
-    def _begin(self, part: MultipartSegment) -> None:
-        if self._check is not None and part.name != TOKEN:
-            self._check("")
-        self._part, self._content = part, bytearray()
 
     def _add(self, data: bytes) -> None:
         assert self._part is not None, "a part has started"

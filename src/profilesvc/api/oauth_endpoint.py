@@ -181,7 +181,6 @@ def required(credentials: Credentials | None) -> Credentials:
 
 
 async def client(services: Services, credentials: Credentials | None) -> Caller:
-    """Return the key that authenticated."""
     pair = required(credentials)
     with as_oauth_errors(INVALID_CLIENT):
         return await oauth2.authenticate_client(services, pair.client_id, pair.client_secret)

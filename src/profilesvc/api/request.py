@@ -57,7 +57,6 @@ Admit = Callable[[bool], Awaitable[Caller]]  # its argument: whether to count th
 
 
 def current_services() -> Services:
-    """Return the services of the running app."""
     return cast(Services, current_app.extensions["profilesvc"])
 
 

@@ -63,20 +63,9 @@ app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
 app.command("openapi")(openapi.openapi)
 app.command("lab")(lab.lab)
-for group in (
-    emulator,
-    db,
-    users,
-    businesses,
-    keys,
-    plans,
-    locations,
-    signing_keys,
-    simulate,
-    webhooks,
-    alerts,
-    provider,
-):
+for group in (emulator, db, users, businesses, keys, plans, locations, signing_keys):
+    app.add_typer(group.app)
+for group in (simulate, webhooks, alerts, provider):
     app.add_typer(group.app)
 app.add_typer(webhooks.events_app)
 

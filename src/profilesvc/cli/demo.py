@@ -6,7 +6,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -116,12 +116,10 @@ class _TwoPorts:
 def _next_port(listener: "socket.socket", requested: int) -> "socket.socket":
     """Bind a socket for the emulator, on the port after the service's or else on a free one."""
     port = listener.getsockname()[1] + 1
-    if requested == 0 or port > 65_535:
-        return bound(HOST, 0)
-    try:
-        return bound(HOST, port)
-    except SettingsError:
-        return bound(HOST, 0)
+    if requested and port <= 65_535:
+        with suppress(SettingsError):
+            return bound(HOST, port)
+    return bound(HOST, 0)
 
 
 @asynccontextmanager
@@ -134,14 +132,15 @@ async def _prepared(settings: Settings, runtime: "Runtime", key: JsonObject) -> 
     from profilesvc.fixtures import load_world
     from profilesvc.operations import seeding
     from profilesvc.operations.feed import notifications
+    from profilesvc.services.tokens import verify_secret
 
     path = settings.data_dir / DEMO_KEY_FILE
     async with open_services(settings, runtime) as services:
         await seeding.load_if_empty(services, load_world())
         if settings.provider.embedded:
             await notifications.enable(services)
-        usable = await _if_valid(services, _stored_key(path))
-        if usable is None:
+        usable = _stored_key(path)
+        if await verify_secret(services, str(usable.get("client_id")), str(usable.get("client_secret"))) is None:
             usable = await _new_key(services)
             write_private(path, json.dumps(usable, indent=2) + "\n")
         key |= usable
@@ -157,13 +156,6 @@ def _stored_key(path: Path) -> JsonObject:
     except (FileNotFoundError, ValueError):
         return {}
     return key if isinstance(key, dict) else {}
-
-
-async def _if_valid(services: "Services", key: JsonObject) -> JsonObject | None:
-    from profilesvc.services.tokens import verify_secret
-
-    pair = str(key.get("client_id")), str(key.get("client_secret"))
-    return key if await verify_secret(services, *pair) is not None else None
 
 
 async def _new_key(services: "Services") -> JsonObject:

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profilesvc.cli.numbers import LARGEST
-from profilesvc.cli.opening import run
+from profilesvc.cli.opening import LARGEST, run
 from profilesvc.cli.show import AsJson, show
 from profilesvc.contract.common import DeactivationReason
 from profilesvc.contract.json import JsonObject
@@ -59,8 +58,7 @@ async def _create(services: "Services", email: str, body: JsonObject) -> "KeyCre
 
 @app.command("replace-pepper")
 def replace_pepper(
-    yes: Annotated[bool, typer.Option("--yes", help="Replace it without asking.")] = False,
-    as_json: AsJson = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Replace it without asking.")] = False, as_json: AsJson = False
 ) -> None:
     """Accept the pepper that is configured now. The secrets of all keys and webhooks end with the former pepper."""
     from profilesvc.services import pepper

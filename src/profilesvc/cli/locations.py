@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from profilesvc.cli.numbers import Id
-from profilesvc.cli.opening import run
+from profilesvc.cli.opening import Id, run
 from profilesvc.cli.show import AsJson, show
 from profilesvc.services.logins import importing
 

@@ -5,7 +5,9 @@ import os
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
 
 from profilesvc.settings import Settings, load
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 BASE_URL_FILE = "base_url"
+LARGEST = 2**63 - 1  # number that the database can store
+Id = Annotated[int, typer.Argument(min=1, max=LARGEST)]
 DEFAULT_BASE_URL = "http://127.0.0.1:8000"
 
 

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from profilesvc.cli import provider_notifications
-from profilesvc.cli.numbers import Id
-from profilesvc.cli.opening import run
+from profilesvc.cli.opening import Id, run
 from profilesvc.cli.show import AsJson, show
 
 if TYPE_CHECKING:

@@ -57,10 +57,7 @@ def plugin(
         try:
             with contextlib.closing(simulated):
                 simulated.run(every, refresh_every)
-        except Stopped as stopped:
-            show.say(f"stopped: {stopped}")
-            raise typer.Exit(1) from None
-        except ProfileError as error:
+        except (Stopped, ProfileError) as error:
             show.say(f"stopped: {error}")
             raise typer.Exit(1) from None
 

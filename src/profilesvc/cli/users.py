@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profilesvc.cli.numbers import LARGEST
-from profilesvc.cli.opening import run
+from profilesvc.cli.opening import LARGEST, run
 from profilesvc.cli.show import AsJson, show
 from profilesvc.contract.json import JsonObject
 
@@ -134,8 +133,7 @@ def billing(
     email: str,
     paid: Annotated[bool, typer.Option("--paid/--failed", help="Whether the invoices are paid.")],
     version: Annotated[
-        int,
-        typer.Option(min=1, max=LARGEST, help="Version of the event; a late or repeated event changes nothing."),
+        int, typer.Option(min=1, max=LARGEST, help="Version of the event; a late or repeated event changes nothing.")
     ],
     as_json: AsJson = False,
 ) -> None:

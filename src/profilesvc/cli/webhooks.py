@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profilesvc.cli._process.stopping import until_stopped
-from profilesvc.cli.numbers import Id
-from profilesvc.cli.opening import run
+from profilesvc.cli.opening import Id, run
 from profilesvc.cli.show import AsJson, show
 
 if TYPE_CHECKING:

@@ -62,13 +62,8 @@ def change_alert(alert_id: int, enabled: bool | None = None, **fields: Unpack[Al
 
 def delete_alert(alert_id: int) -> Operation[AlertDeleted]:
     """Delete an address for alerts."""
-    return Operation(
-        "DELETE",
-        f"{_ALERTS}/{alert_id}",
-        Success[AlertDeleted],
-        repeatable=True,
-        result_if_missing=AlertDeleted(id=alert_id),
-    )
+    path, deleted = f"{_ALERTS}/{alert_id}", AlertDeleted(id=alert_id)
+    return Operation("DELETE", path, Success[AlertDeleted], repeatable=True, result_if_missing=deleted)
 
 
 def test_alert(alert_id: int) -> Operation[AlertTested]:

@@ -8,7 +8,7 @@ from typing import Self, TypeVar, Unpack
 import httpx
 
 from profilesvc.client import alerts, operations, profiles, provider_connections, webhooks
-from profilesvc.client.auth import BearerAuth, ServiceAuth, use_secret
+from profilesvc.client.auth import Authenticated, BearerAuth, ServiceAuth
 from profilesvc.client.errors import ProfileError
 from profilesvc.client.methods import async_call, async_each
 from profilesvc.client.operation import Operation
@@ -25,8 +25,10 @@ class AsyncOptions(Options, total=False):
     sleep: Callable[[float], Awaitable[object]]
 
 
-class AsyncProfileClient:
+class AsyncProfileClient(Authenticated):
     """A client of the service for the tasks of one event loop. Close it, or use it with `async with`."""
+
+    _http: httpx.AsyncClient
 
     def __init__(self, base_url: str, auth: httpx.Auth | None = None, **options: Unpack[AsyncOptions]) -> None:
         self._http = httpx.AsyncClient(
@@ -81,22 +83,11 @@ class AsyncProfileClient:
         """Create a client without credentials, for validate_credentials and exchange_id_token only."""
         return cls(base_url, None, **options)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({str(self._http.base_url)!r}, {self._auth!r})"
-
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
-
-    def use_secret(self, client_secret: str) -> None:
-        """Use the new secret of a rolled key from now on; the tokens stay valid.
-
-        Raises:
-            ValueError: This client has no API key.
-        """
-        use_secret(self._auth, client_secret)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -107,19 +98,16 @@ class AsyncProfileClient:
         tries = Tries(self._retries, operation, self._clock)
         while True:
             try:
-                return operation.read(await self._send(operation))
+                with transport_errors(operation):
+                    auth = self._auth if operation.bearer else None
+                    response = await self._http.send(request_of(self._http, operation), auth=auth)
+                return operation.read(response)
             except ProfileError as error:
                 removed = tries.removed_before(error)
                 if removed is not None:
                     return removed
                 pause = tries.pause(error)
             await self._sleep(pause)
-
-    async def _send(self, operation: Operation[T]) -> httpx.Response:
-        with transport_errors(operation):
-            return await self._http.send(
-                request_of(self._http, operation), auth=self._auth if operation.bearer else None
-            )
 
     create_key = async_call(operations.create_key)
     list_keys = async_call(operations.list_keys)

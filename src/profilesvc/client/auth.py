@@ -191,12 +191,21 @@ class ServiceAuth(httpx.Auth):
         return _Grant(token.access_token, expires - early, expires, started + token.refresh_expires_in)
 
 
-def use_secret(auth: httpx.Auth | None, client_secret: str) -> None:
-    """Give the authentication of an API key the new secret.
+class Authenticated:
+    """The base of both clients, whose requests `_auth` authenticates."""
 
-    Raises:
-        ValueError: The client does not use an API key.
-    """
-    if not isinstance(auth, ServiceAuth):
-        raise ValueError("only a client with an API key has a secret")  # noqa: TRY004
-    auth.use_secret(client_secret)
+    _http: httpx.Client | httpx.AsyncClient
+    _auth: httpx.Auth | None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self._http.base_url)!r}, {self._auth!r})"
+
+    def use_secret(self, client_secret: str) -> None:
+        """Use the new secret of a rolled key from now on; the tokens stay valid.
+
+        Raises:
+            ValueError: This client has no API key.
+        """
+        if not isinstance(self._auth, ServiceAuth):
+            raise ValueError("only a client with an API key has a secret")  # noqa: TRY004
+        self._auth.use_secret(client_secret)

@@ -7,7 +7,7 @@ from typing import Self, TypeVar, Unpack
 import httpx
 
 from profilesvc.client import alerts, operations, profiles, provider_connections, webhooks
-from profilesvc.client.auth import BearerAuth, ServiceAuth, use_secret
+from profilesvc.client.auth import Authenticated, BearerAuth, ServiceAuth
 from profilesvc.client.errors import ProfileError
 from profilesvc.client.methods import call, each
 from profilesvc.client.operation import Operation
@@ -24,8 +24,10 @@ class SyncOptions(Options, total=False):
     sleep: Callable[[float], object]
 
 
-class ProfileClient:
+class ProfileClient(Authenticated):
     """A client of the service, safe to share between threads. Close it, or use it as a context manager."""
+
+    _http: httpx.Client
 
     def __init__(self, base_url: str, auth: httpx.Auth | None = None, **options: Unpack[SyncOptions]) -> None:
         self._http = httpx.Client(
@@ -78,22 +80,11 @@ class ProfileClient:
         """Create a client without credentials, for validate_credentials and exchange_id_token only."""
         return cls(base_url, None, **options)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({str(self._http.base_url)!r}, {self._auth!r})"
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def use_secret(self, client_secret: str) -> None:
-        """Use the new secret of a rolled key from now on; the tokens stay valid.
-
-        Raises:
-            ValueError: This client has no API key.
-        """
-        use_secret(self._auth, client_secret)
 
     def close(self) -> None:
         """Close the connections."""
@@ -104,17 +95,16 @@ class ProfileClient:
         tries = Tries(self._retries, operation, self._clock)
         while True:
             try:
-                return operation.read(self._send(operation))
+                with transport_errors(operation):
+                    auth = self._auth if operation.bearer else None
+                    response = self._http.send(request_of(self._http, operation), auth=auth)
+                return operation.read(response)
             except ProfileError as error:
                 removed = tries.removed_before(error)
                 if removed is not None:
                     return removed
                 pause = tries.pause(error)
             self._sleep(pause)
-
-    def _send(self, operation: Operation[T]) -> httpx.Response:
-        with transport_errors(operation):
-            return self._http.send(request_of(self._http, operation), auth=self._auth if operation.bearer else None)
 
     create_key = call(operations.create_key)
     list_keys = call(operations.list_keys)

@@ -60,9 +60,7 @@ def each(build: Callable[P, Pages[Page, Item]]) -> Callable[Concatenate[SyncRunn
     return _with_signature(method, build, Iterator)
 
 
-def async_call(
-    build: Callable[P, Operation[T]],
-) -> Callable[Concatenate[AsyncRunner, P], Coroutine[object, None, T]]:
+def async_call(build: Callable[P, Operation[T]]) -> Callable[Concatenate[AsyncRunner, P], Coroutine[object, None, T]]:
     """Make a coroutine method that runs an operation."""
 
     async def method(self: AsyncRunner, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -71,9 +69,7 @@ def async_call(
     return _with_signature(method, build)
 
 
-def async_each(
-    build: Callable[P, Pages[Page, Item]],
-) -> Callable[Concatenate[AsyncRunner, P], AsyncIterator[Item]]:
+def async_each(build: Callable[P, Pages[Page, Item]]) -> Callable[Concatenate[AsyncRunner, P], AsyncIterator[Item]]:
     """Make a method that yields the items of all pages, for `async for`."""
 
     async def method(self: AsyncRunner, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[Item]:

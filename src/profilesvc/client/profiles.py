@@ -52,15 +52,8 @@ def create_post(location: str, post: Mapping[str, object], *, idempotency_key: s
     Raises:
         ValidationFailed, PlanRestriction, QuotaExceeded, IdempotencyKeyReused.
     """
-    return Operation(
-        "POST",
-        f"{PREFIX}/posts",
-        Success[Post],
-        params={"locationId": location},
-        body=post,
-        headers=_idempotency(idempotency_key),
-        repeatable=True,
-    )
+    params, headers = {"locationId": location}, _idempotency(idempotency_key)
+    return Operation("POST", f"{PREFIX}/posts", Success[Post], params, post, headers, repeatable=True)
 
 
 def update_post(location: str, post: str, changes: Mapping[str, object]) -> Operation[Post]:
@@ -74,15 +67,9 @@ def update_post(location: str, post: str, changes: Mapping[str, object]) -> Oper
 
 def delete_post(location: str, post: str) -> Operation[PostDeleted]:
     """Delete a post. If an attempt whose response was lost has already deleted it, that is a success."""
-    params, deleted = {"locationId": location}, PostDeleted()
-    return Operation(
-        "DELETE",
-        _child_path(location, "posts", post),
-        Success[PostDeleted],
-        params,
-        repeatable=True,
-        result_if_missing=deleted,
-    )
+    path, params = _child_path(location, "posts", post), {"locationId": location}
+    deleted = PostDeleted()
+    return Operation("DELETE", path, Success[PostDeleted], params, repeatable=True, result_if_missing=deleted)
 
 
 def _child_path(location: str, collection: Literal["posts", "reviews"], name: str) -> str:
@@ -218,9 +205,8 @@ def _location_path(location: str) -> str:
 
 def compare(location: str) -> Operation[SyncComparison]:
     """Compare the desired profile with the provider's; `verdicts` explains the result."""
-    return Operation(
-        "GET", f"{PREFIX}/sync/comparison/{location_id(location)}", Success[SyncComparison], repeatable=True
-    )
+    path = f"{PREFIX}/sync/comparison/{location_id(location)}"
+    return Operation("GET", path, Success[SyncComparison], repeatable=True)
 
 
 def sync(location: str, profile: Mapping[str, object], *, idempotency_key: str | None = None) -> Operation[SyncResult]:

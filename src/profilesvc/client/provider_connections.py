@@ -65,9 +65,8 @@ def import_provider_locations(
 
 def export_provider_connection(connection_id: int) -> Operation[ProviderConnectionExport]:
     """Return a copy of what is stored of the locations of a login."""
-    return Operation(
-        "GET", f"{_CONNECTIONS}/{connection_id}/export", Success[ProviderConnectionExport], repeatable=True
-    )
+    path = f"{_CONNECTIONS}/{connection_id}/export"
+    return Operation("GET", path, Success[ProviderConnectionExport], repeatable=True)
 
 
 def delete_provider_connection(connection_id: int) -> Operation[ProviderConnectionDisconnected]:

@@ -65,13 +65,8 @@ def change_webhook(
 
 def delete_webhook(webhook_id: int) -> Operation[WebhookDeleted]:
     """Delete a webhook and its deliveries. If a lost attempt has already deleted it, that is a success."""
-    return Operation(
-        "DELETE",
-        f"{_WEBHOOKS}/{webhook_id}",
-        Success[WebhookDeleted],
-        repeatable=True,
-        result_if_missing=WebhookDeleted(id=webhook_id),
-    )
+    path, deleted = f"{_WEBHOOKS}/{webhook_id}", WebhookDeleted(id=webhook_id)
+    return Operation("DELETE", path, Success[WebhookDeleted], repeatable=True, result_if_missing=deleted)
 
 
 def roll_webhook(webhook_id: int) -> Operation[WebhookRolled]:

@@ -28,7 +28,6 @@ class Days:
 
     @property
     def width(self) -> int:
-        """The width of the picture."""
         return len(self.bars) * STEP
 
     @property

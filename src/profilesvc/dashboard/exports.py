@@ -71,7 +71,6 @@ async def stream(visit: Visit, name: str, ending: str, make: Make) -> Response:
 
 
 async def json_file(visit: Visit, name: str, content: object) -> Response:
-    """Return content as a file of JSON to download."""
     text = await asyncio.to_thread(json.dumps, content, indent=2, ensure_ascii=False)
     return Response(text, 200, _headers(visit, name, "json"), content_type="application/json")
 

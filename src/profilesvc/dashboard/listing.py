@@ -30,7 +30,6 @@ class Listing:
         return cls(path, values)
 
     def get(self, name: str, default: str = "") -> str:
-        """Return the value of a parameter."""
         return self.values.get(name, default)
 
     @property
@@ -66,17 +65,14 @@ class ListPage(Generic[Row]):
 
     @property
     def first(self) -> int:
-        """The number of the first row."""
         return (self.page - 1) * SIZE + 1
 
     @property
     def last(self) -> int:
-        """The number of the last row."""
         return self.first + len(self.rows) - 1
 
     @property
     def pages(self) -> int:
-        """Return the number of pages."""
         return max(-(-self.total // SIZE), 1)
 
 

@@ -25,7 +25,6 @@ class Problems:
         return bool(self.entries)
 
     def for_input(self, name: str) -> list[str]:
-        """Return the problems to show next to an input."""
         return [problem.text for problem in self.entries if problem.field == name]
 
 

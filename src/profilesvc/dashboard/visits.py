@@ -4,7 +4,7 @@ import contextlib
 import json
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar, cast
 
 from quart import Blueprint, Response, request
 
@@ -61,12 +61,11 @@ class Visit:
         return await access.require_location(self.services, self.caller, name)
 
     async def title(self, location: AllowedLocation) -> str:
-        """Return the name of the site."""
         profile = (await locations.load(self.services, location)).profile
         return str(json.loads(profile or "{}").get("title") or location.name)
 
 
-View = Callable[..., Coroutine[object, None, Response]]
+View = TypeVar("View", bound=Callable[..., Coroutine[object, None, Response]])
 
 
 def path_value(parameter: str, canonical: Callable[..., str], *values: str) -> str:

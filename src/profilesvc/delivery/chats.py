@@ -1,8 +1,10 @@
 """Events as messages of chats, by their incoming webhooks: Slack, Microsoft Teams, Discord."""
 
 import re
+from html import escape
 
 from profilesvc.contract.json import JsonObject
+from profilesvc.delivery.messages import one_line
 
 _LONGEST = 1_500  # characters; Discord accepts 2,000
 _MARKUP = re.compile(r"([\\`*_~|<>\[\]{}&#!])")  # braces, because cards replace {{DATE(…)}}
@@ -12,11 +14,11 @@ _NO_PREVIEW = 4  # of the links in a message, Discord's flag SUPPRESS_EMBEDS
 
 def message(kind: str, title: str, document: JsonObject) -> JsonObject:
     """Return the body of a chat's incoming webhook for an event. No text of the event formats, mentions or links."""
-    title, facts = _line(title), _facts(document)
+    title, facts = one_line(title), _facts(document)
     if kind == "slack":
         lines = [title, *(f"{name}: {value}" for name, value in facts)]
         # Slack has no escape for its Markdown, so it is switched off.
-        return {"text": _slack("\n".join(lines)[:_LONGEST]), "mrkdwn": False, "unfurl_links": False}
+        return {"text": escape("\n".join(lines)[:_LONGEST], quote=False), "mrkdwn": False, "unfurl_links": False}
     if kind == "discord":
         lines = [_plain(title), *(f"{name}: `{value.replace('`', '')}`" for name, value in facts)]
         return {"content": "\n".join(lines)[:_LONGEST], "allowed_mentions": {"parse": []}, "flags": _NO_PREVIEW}
@@ -45,16 +47,7 @@ def _facts(document: JsonObject) -> list[tuple[str, str]]:
         ("Event", document["id"]),
         ("Time", document["created_at"]),
     ]
-    return [(name, _line(value)) for name, value in facts if value]
-
-
-def _line(text: object) -> str:
-    """Return text in one line, so that it cannot look like another fact."""
-    return " ".join(str(text).split())
-
-
-def _slack(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return [(name, one_line(value)) for name, value in facts if value]
 
 
 def _plain(text: str) -> str:

@@ -91,12 +91,10 @@ class Connection(asyncio.Protocol):
     # Called by asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See asyncio.Protocol."""
         self._transport = cast(asyncio.Transport, transport)  # those of uvloop are of no class of asyncio
         self.address = str(transport.get_extra_info("peername")[0])
 
     def data_received(self, data: bytes) -> None:
-        """See asyncio.Protocol."""
         self._size += len(data)
         try:
             if self._parser is None or self._is_whole:  # a response without a request
@@ -112,7 +110,6 @@ class Connection(asyncio.Protocol):
         """See asyncio.Protocol: the connection closes."""
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """See asyncio.Protocol."""
         self._transport = None
         self._changed.set()
         self._lost.set()
@@ -126,7 +123,6 @@ class Connection(asyncio.Protocol):
         self._has_head, self.headers = False, {}
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Add a header."""
         self.headers[name.lower().decode("latin-1")] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
@@ -137,11 +133,9 @@ class Connection(asyncio.Protocol):
         self._keeps = self._parser.should_keep_alive()
 
     def on_body(self, data: bytes) -> None:
-        """Add a part of the body."""
         self.content += data
 
     def on_message_complete(self) -> None:
-        """End the response."""
         self._is_whole = self._has_head
 
 

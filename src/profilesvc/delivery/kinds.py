@@ -20,11 +20,5 @@ async def open_senders(services: Services) -> AsyncIterator[Mapping[str, Sender]
     async with contextlib.aclosing(made) as transport:
         webhook = WebhookSender(transport)
         mail = MailSender(Mailer(services.settings))
-        yield {
-            "webhook": webhook,
-            "slack": webhook,
-            "teams": webhook,
-            "discord": webhook,
-            "email": mail,
-            "notice": mail,
-        }
+        chats = {"slack": webhook, "teams": webhook, "discord": webhook}
+        yield {"webhook": webhook, **chats, "email": mail, "notice": mail}

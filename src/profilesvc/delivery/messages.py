@@ -70,7 +70,6 @@ _STORIES: dict[EventType, Story] = {
 
 
 def story(event: PublishedEvent, subject: Subject) -> Story:
-    """Return an event as sentences."""
     fields, found = _fields(event.data, subject), _STORIES.get(event.type, Story(event.type))
     if found.advice == _CHECK or event.type == "connection.never_connected":
         hint = event.data.get("connection", {}).get("reason_hint")
@@ -94,12 +93,12 @@ def page_of(event: PublishedEvent, subject: Subject) -> tuple[str, str]:
 def _fields(data: JsonObject, subject: Subject) -> dict[str, str]:
     key, connection = data.get("key", {}), data.get("connection", {})
     last, reason_at = connection.get("last_heartbeat_at"), connection.get("reason_at")
-    place = f"“{_line(subject.title)}”" if subject.title else str(data.get("location_id", ""))
+    place = f"“{one_line(subject.title)}”" if subject.title else str(data.get("location_id", ""))
     return {
         "site": subject.domain or f"The site of {place}",
         "since": f" since {_minute(last)}" if last else "",
         "at": f" on {_minute(reason_at)}" if reason_at else "",
-        "name": _line(key.get("name", "")),
+        "name": one_line(key.get("name", "")),
         "end": str(key.get("expires_at"))[:10],
         "place": place,
         "state": str(data.get("verification_state", "")),
@@ -119,11 +118,11 @@ def _minute(instant: object) -> str:
     return f"{str(instant)[:16].replace('T', ' ')} UTC"
 
 
-def _line(text: object) -> str:
-    """Return text in one line, so that it cannot look like a line of the message."""
+def one_line(text: object) -> str:
+    """Return text in one line, so that it cannot look like another line of the message."""
     return " ".join(str(text).split())
 
 
 def _quoted(text: object) -> str:
-    line = _line(text)
+    line = one_line(text)
     return f"“{line[:60]}{'…' if len(line) > 60 else ''}”"

@@ -14,7 +14,6 @@ from profilesvc.services.events import number_of
 from profilesvc.services.notify.webhooks import WEBHOOKS
 from profilesvc.storage import events
 from profilesvc.storage.events import Subject
-from profilesvc.storage.notify.channels import Channel
 
 _SIGNATURE = "webhook-signature"
 
@@ -47,13 +46,9 @@ async def sent_request(services: Services, caller: Caller, webhook_id: int, entr
     subject = next(iter(subjects.values()), Subject())
     due = Due(caller.owner_id, entry.id, channel, entry.event, parse_iso(entry.created_at), at, 0, subject)
     headers, body = request_of(services, due)
-    is_signed = channel.kind == "webhook" and _is_of_this_secret(channel, at)
+    is_of_this_secret = channel.previous_until is None or at >= channel.previous_until - OVERLAP
+    is_signed = channel.kind == "webhook" and is_of_this_secret
     if not is_signed:
         headers.pop(_SIGNATURE, None)
     indented = orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2).decode()
     return SentRequest(headers, indented, is_signed or channel.kind != "webhook")
-
-
-def _is_of_this_secret(channel: Channel, at: int) -> bool:
-    """Return whether a request of that time was signed by the present secret."""
-    return channel.previous_until is None or at >= channel.previous_until - OVERLAP

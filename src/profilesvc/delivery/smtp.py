@@ -24,11 +24,9 @@ class _Policy(EmailPolicy):
     """Leaves the header of RFC 8058 as it is, because mail programs do not decode a URL that is split and encoded."""
 
     def fold(self, name: str, value: str) -> str:
-        """Return a header as it is sent."""
         return f"{name}: {value}{self.linesep}" if name == UNSUBSCRIBE else super().fold(name, value)
 
     def fold_binary(self, name: str, value: str) -> bytes:
-        """Return the same as bytes."""
         return self.fold(name, value).encode() if name == UNSUBSCRIBE else super().fold_binary(name, value)
 
 

@@ -78,7 +78,10 @@ class Transport:
         except Broken:
             raise Unreachable("the response was not valid HTTP, or the connection broke") from None
         else:
-            return _response(connection, drips=await _drips(connection))
+            drips, text = await _drips(connection), None
+            if is_public(connection.address):
+                text = connection.content[:_KEPT_BYTES].decode("utf-8", "replace").replace("\x00", "\ufffd")
+            return Response(connection.status, connection.headers.get("retry-after"), text, drips)
         finally:
             if connection is not None:
                 await self._keep_or_close(target, connection)
@@ -170,10 +173,3 @@ async def _drips(connection: Connection) -> bool:
     except TimeoutError:
         return True
     return False
-
-
-def _response(connection: Connection, *, drips: bool) -> Response:
-    text = None
-    if is_public(connection.address):
-        text = connection.content[:_KEPT_BYTES].decode("utf-8", "replace").replace("\x00", "\ufffd")
-    return Response(connection.status, connection.headers.get("retry-after"), text, drips)

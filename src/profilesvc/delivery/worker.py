@@ -76,7 +76,10 @@ class Worker:
             numbers = {each.id for each in claimed}
             self._crowded |= {row.channel_id for row in chosen if row.id not in numbers}
             for batch in _batches(claimed):
-                self._start(batch, now)
+                # An empty context gives each call its own time for the database, not that of the job.
+                task = asyncio.get_running_loop().create_task(self._deliver(batch, now), context=contextvars.Context())
+                self._calls[task] = batch[0]
+                task.add_done_callback(self._ended)
             if len(rows) < limit and len(rows) == len(chosen):
                 break
         return started
@@ -84,12 +87,6 @@ class Worker:
     async def _claim(self, rows: list[DueRow], now: int) -> list[Claimed]:
         storage = self._services.storage
         return await storage.transact(lambda by: deliveries.claim(by, storage.dialect, rows, now, now + LEASE))
-
-    def _start(self, batch: list[Claimed], now: int) -> None:
-        # An empty context gives each call its own time for the database, not that of the job.
-        task = asyncio.get_running_loop().create_task(self._deliver(batch, now), context=contextvars.Context())
-        self._calls[task] = batch[0]
-        task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._recording.discard(task)
@@ -245,7 +242,6 @@ def _with(attempts: str, attempt: Attempt) -> str:
 
 
 def job(services: Services, senders: Mapping[str, Sender]) -> Job:
-    """Return the job that delivers what is due."""
     worker = Worker(services, senders, services.settings.webhooks.calls)
     run, end = (lambda _: worker.run_round()), (lambda _: worker.stop())
     return Job("deliveries", run, 0, _POLL_SECONDS, Where.EVERY, wake=services.due, end=end)

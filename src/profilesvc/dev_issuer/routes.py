@@ -17,17 +17,8 @@ from profilesvc.language.choice import LANGUAGES, chosen
 from profilesvc.tokens.signer import random_id
 
 _PARAMETERS = (
-    "response_type",
-    "client_id",
-    "redirect_uri",
-    "scope",
-    "state",
-    "nonce",
-    "code_challenge",
-    "code_challenge_method",
-    "prompt",
-    "response_mode",
-    "ui_locales",
+    *("response_type", "client_id", "redirect_uri", "scope", "state", "nonce"),
+    *("code_challenge", "code_challenge_method", "prompt", "response_mode", "ui_locales"),
 )
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}\Z", re.ASCII)
 _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}\Z", re.ASCII)
@@ -111,7 +102,10 @@ def _single(values: "MultiDict[str, str]") -> dict[str, str]:
 async def _authorize(issuer: DevIssuer, values: "MultiDict[str, str]") -> Response:
     try:
         parameters = _single(values)
-        _check_client(issuer, parameters)
+        if parameters.get("client_id") != issuer.client_id:
+            raise _OAuthError("unauthorized_client", f"The client_id must be {issuer.client_id}.")
+        if not issuer.accepts(parameters.get("redirect_uri", "")):
+            raise _OAuthError("invalid_request", "The redirect_uri must be on this machine or at the service itself.")
     except _OAuthError as error:  # without a redirect, because the redirect URI may not be the client's
         page = pages.failure(error.description)
         return Response(page, 400, pages.headers(), content_type="text/html; charset=utf-8")
@@ -129,13 +123,6 @@ async def _authorize(issuer: DevIssuer, values: "MultiDict[str, str]") -> Respon
         return _back(issuer, parameters, error=error.error, error_description=error.description)
     login = Login(parameters["subject"], redirect_uri, challenge, parameters.get("nonce"))
     return _back(issuer, parameters, code=issuer.code(current_services(), login))
-
-
-def _check_client(issuer: DevIssuer, parameters: dict[str, str]) -> None:
-    if parameters.get("client_id") != issuer.client_id:
-        raise _OAuthError("unauthorized_client", f"The client_id must be {issuer.client_id}.")
-    if not issuer.accepts(parameters.get("redirect_uri", "")):
-        raise _OAuthError("invalid_request", "The redirect_uri must be on this machine or at the service itself.")
 
 
 def _check_request(parameters: dict[str, str]) -> str:

@@ -70,7 +70,6 @@ async def update_attributes(location: str) -> JsonObject:
             if name in values and not available[name].get("deprecated"):
                 stored[name] = {**values[name], "valueType": available[name]["valueType"]}
         row.attributes = dump(sorted(stored.values(), key=lambda attribute: attribute["name"]))
-        session.add(row)
     return _rendered(row)
 
 
@@ -105,7 +104,11 @@ async def list_attributes() -> JsonObject:
     """Return the available attributes: of a location, of a category and region, or of a whole region."""
     query = read_query("parent", "categoryName", "regionCode", "languageCode", "showAll", "pageSize", "pageToken")
     if "parent" in query:
-        available = await _available_for_parent(query)
+        for name in ("languageCode", "regionCode", "categoryName", "showAll"):
+            if name in query:
+                raise bad_request(snake(name), "Field must not be set when parent is set.")
+        async with emulator().store.read() as session:
+            available = _available_for(await find_location(session, query["parent"].removeprefix("locations/")))
     elif query.get("showAll") == "true":
         available = _available(required(query, "regionCode", "languageCode"))
     else:
@@ -114,11 +117,3 @@ async def list_attributes() -> JsonObject:
     items = sorted(available.values(), key=lambda attribute: attribute["parent"])
     chunk, more = page(items, lambda attribute: [attribute["parent"]], query, (200, 200))
     return {**({"attributeMetadata": chunk} if chunk else {}), **more}
-
-
-async def _available_for_parent(query: dict[str, str]) -> dict[str, JsonObject]:
-    for name in ("languageCode", "regionCode", "categoryName", "showAll"):
-        if name in query:
-            raise bad_request(snake(name), "Field must not be set when parent is set.")
-    async with emulator().store.read() as session:
-        return _available_for(await find_location(session, query["parent"].removeprefix("locations/")))

@@ -19,7 +19,6 @@ def blueprint(emulator_of: Callable[[], Quart]) -> Blueprint:
 
     @routes.route(AUTHORIZE, methods=["GET", "POST"])
     async def consent() -> Response:
-        """Pass the request on."""
         transport = httpx.ASGITransport(app=cast(Any, emulator_of()))
         request_headers = {"Content-Type": request.headers.get("Content-Type", "")}
         query = request.query_string

@@ -89,14 +89,8 @@ def _asked() -> _Asked | str:
         return "Error 400: invalid_request. response_type must be code, and scope is required"
     if challenge and query.get("code_challenge_method") != "S256":
         return "Error 400: invalid_request. code_challenge_method must be S256"
-    return _Asked(
-        query["client_id"],
-        redirect_uri,
-        query["scope"].split(),
-        query.get("state", ""),
-        challenge,
-        query.get("access_type") == "offline",
-    )
+    scopes, is_offline = query["scope"].split(), query.get("access_type") == "offline"
+    return _Asked(query["client_id"], redirect_uri, scopes, query.get("state", ""), challenge, is_offline)
 
 
 async def _consent_page(status: int = 200, **values: object) -> ResponseReturnValue:

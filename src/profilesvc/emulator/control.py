@@ -32,7 +32,7 @@ the demo data.
 import json
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from quart import Blueprint, ResponseReturnValue, g, request
 from sqlmodel import select
 from sqlmodel.ext.asyncio.session import AsyncSession
@@ -69,30 +69,24 @@ _REPLACED = ("google_updated", "verifications", "attributes", "blocked")
 _DOCUMENTS = ("document", "voice_of_merchant", "pending", *_REPLACED)
 
 
-class LoginChange(BaseModel):
+class LoginChange(BaseModel, extra="forbid"):
     """A login of the consent page."""
-
-    model_config = ConfigDict(extra="forbid")
 
     email: str
     accounts: list[str] = []
     revoked: bool = False
 
 
-class NewLocation(BaseModel):
+class NewLocation(BaseModel, extra="forbid"):
     """A location to add, with its account."""
-
-    model_config = ConfigDict(extra="forbid")
 
     account: str
     profile: JsonObject
     voice_of_merchant: JsonObject = {"hasVoiceOfMerchant": True, "hasBusinessAuthority": True}
 
 
-class StateChange(BaseModel):
+class StateChange(BaseModel, extra="forbid"):
     """The body of PUT state; see the module."""
-
-    model_config = ConfigDict(extra="forbid")
 
     switches: JsonObject = {}
     locations: dict[str, JsonObject] = {}
@@ -112,10 +106,8 @@ _CENTURY = 100 * 366 * 86_400  # seconds
 _LATEST = 253_370_764_800_000  # the year 9999, in milliseconds
 
 
-class ClockChange(BaseModel):
+class ClockChange(BaseModel, extra="forbid"):
     """The body of POST clock: one of the two fields."""
-
-    model_config = ConfigDict(extra="forbid")
 
     advance_seconds: float | None = Field(None, allow_inf_nan=False, ge=-_CENTURY, le=_CENTURY)
     now: str | None = None
@@ -287,7 +279,10 @@ async def post_clock() -> JsonObject:
     async with shared.store.write() as session:
         switches = await load_switches(session)
         if change.now is not None:
-            offset = _instant(change.now) - shared.clock.now()
+            try:
+                offset = parse_iso(change.now) - shared.clock.now()
+            except ValueError as error:
+                raise ApiError(400, f"now: {error}") from None
         elif change.advance_seconds is not None:
             offset = switches.clock_offset_ms + round(change.advance_seconds * 1000)
         else:
@@ -298,13 +293,6 @@ async def post_clock() -> JsonObject:
         return {"now": iso(shared.clock.now() + offset)}
 
 
-def _instant(text: str) -> int:
-    try:
-        return parse_iso(text)
-    except ValueError as error:
-        raise ApiError(400, f"now: {error}") from None
-
-
 @control.get("/requests")
 async def get_requests() -> JsonObject:
     """Return the last 1000 calls."""
@@ -313,7 +301,6 @@ async def get_requests() -> JsonObject:
 
 @control.delete("/requests")
 async def delete_requests() -> JsonObject:
-    """Delete the recorded calls."""
     emulator().calls.clear()
     return {}
 
@@ -327,7 +314,6 @@ async def get_pushes() -> JsonObject:
 
 @control.delete("/pushes")
 async def delete_pushes() -> JsonObject:
-    """Delete the recorded notifications."""
     emulator().pushes.clear()
     return {}
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterator
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
+from pydantic import BaseModel, Field, PrivateAttr, field_validator
 from quart import Response
 
 from profilesvc.contract.json import JsonObject
@@ -15,13 +15,11 @@ from profilesvc.emulator.errors import ApiError, error_info
 _HUGE_CHUNK, _HUGE_CHUNKS = b"x" * 1_048_576, 12
 
 
-class FaultMatch(BaseModel):
+class FaultMatch(BaseModel, extra="forbid"):
     """The calls of a fault: regular expressions for the whole method and the start of the path.
 
     The default path does not include /token.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     method: str = ".*"
     path: str = "/v[0-9]"
@@ -36,7 +34,7 @@ class FaultMatch(BaseModel):
         return pattern
 
 
-class Fault(BaseModel):
+class Fault(BaseModel, extra="forbid"):
     """A failure of the next `times` calls.
 
     `status` returns that HTTP status in the error envelope, with `reason` as ErrorInfo and with `headers`. `delay`
@@ -46,8 +44,6 @@ class Fault(BaseModel):
     `times` counts all of them. With `after`, the operation is carried out and only its response is lost. `details` are
     the details of the error.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     match: FaultMatch = FaultMatch()
     times: int = Field(1, ge=1)
@@ -85,7 +81,9 @@ class Fault(BaseModel):
             await self._released.wait()
             return None
         if self.kind in ("status", "flapping"):
-            return self._error()
+            details = [*self.details, *([error_info(self.reason)] if self.reason else [])]
+            body = json.dumps(ApiError(self.status, self.message, *details).body())
+            return Response(body, self.status, {"Content-Type": "application/json", **self.headers})
         if self.kind == "huge":
             return Response(_huge(), 200, {"Content-Type": "application/json"})
         if self.kind == "redirect":
@@ -96,13 +94,6 @@ class Fault(BaseModel):
         response = Response(_cut(start), 200, {"Content-Type": "application/json", "Content-Length": "1000"})
         response.timeout = None
         return response
-
-    def _error(self) -> Response:
-        details = [*self.details]
-        if self.reason:
-            details.append(error_info(self.reason))
-        body = ApiError(self.status, self.message, *details).body()
-        return Response(json.dumps(body), self.status, {"Content-Type": "application/json", **self.headers})
 
 
 async def _huge() -> AsyncIterator[bytes]:

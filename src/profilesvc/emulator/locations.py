@@ -115,7 +115,6 @@ async def get_google_updated(location: str) -> JsonObject:
     async with emulator().store.write() as session:
         row = await find_location(session, location)
         row.blocked = dump({name: reason for name, reason in json.loads(row.blocked).items() if reason != "STALE_DATA"})
-        session.add(row)
     pending, updated = _pending(row), json.loads(row.google_updated)
     earlier = {name: edit["shown"] for name, edit in pending.items()}
     seen = pruned(trimmed({**json.loads(row.document), **earlier, **updated}, mask))
@@ -146,9 +145,11 @@ async def patch_location(location: str) -> JsonObject:
         await count_update()
         after = settled(after, mask) if strict else after
         _store(row, before, rewritten(after, mask) if switches().rewrites else after, mask)
-        session.add(row)
         response = _visible(row, _WHOLE)
-        _reverify(row, before)
+        stored = json.loads(row.document)
+        changed = any(before.get(name) != stored.get(name) for name in ("title", "storefrontAddress"))
+        if changed and switches().reverify:  # the response does not show it
+            set_voice_of_merchant(row, {"hasBusinessAuthority": True, "verify": {}})
     return response
 
 
@@ -175,14 +176,6 @@ def _store(row: EmulatorLocationRow, before: JsonObject, after: JsonObject, mask
         else:
             pending.pop(name, None)
     row.google_updated, row.pending = dump(updated), dump(pending)
-
-
-def _reverify(row: EmulatorLocationRow, before: JsonObject) -> None:
-    """Remove the voice of merchant after a change of title or address. The response of the patch does not show it."""
-    after = json.loads(row.document)
-    changed = any(before.get(name) != after.get(name) for name in ("title", "storefrontAddress"))
-    if changed and switches().reverify:
-        set_voice_of_merchant(row, {"hasBusinessAuthority": True, "verify": {}})
 
 
 def set_voice_of_merchant(row: EmulatorLocationRow, state: JsonObject) -> None:

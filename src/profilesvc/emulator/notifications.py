@@ -54,7 +54,6 @@ class Change(NamedTuple):
 
 @notifications.get("/v1/accounts/<name:account>/notificationSetting")
 async def get_setting(account: str) -> JsonObject:
-    """Return the setting of an account."""
     read_query()
     async with emulator().store.read() as session:
         return _rendered(account, await _document(session, account))
@@ -151,13 +150,9 @@ def _message(change: Change, topic: str, now: int) -> JsonObject:
 
 def _token(current: Switches, kid: str, key: rsa.RSAPrivateKey, now: int) -> str:
     email = current.push_service_account
-    claims: JsonObject = {
-        "iss": ISSUER,
-        "aud": current.push_audience or current.push_endpoint,
-        "azp": email,
-        "sub": email,
-    }
-    claims |= {"email": email, "email_verified": True, "iat": now, "exp": now + _TOKEN_SECONDS}
+    audience = current.push_audience or current.push_endpoint
+    claims: JsonObject = {"iss": ISSUER, "aud": audience, "azp": email, "sub": email, "email": email}
+    claims |= {"email_verified": True, "iat": now, "exp": now + _TOKEN_SECONDS}
     return jwt.encode(claims, key, "RS256", {"kid": kid})
 
 

@@ -87,7 +87,6 @@ def _hosted(name: str, document: JsonObject) -> JsonObject:
 
 @posts.post("")
 async def create_post(account: str, location: str) -> JsonObject:
-    """Create a post and start its review."""
     read_query()
     body = await read_message(LocalPost, "local_post")
     document = _writable(LocalPost, body)
@@ -137,7 +136,6 @@ async def patch_post(account: str, location: str, post: str) -> JsonObject:
         check_post(document, strict=switches().strict)
         await count_edit(f"locations/{location}")
         _submit(row, document)
-        session.add(row)
     return rendered(row, now())
 
 

@@ -101,7 +101,6 @@ async def update_reply(account: str, location: str, review: str) -> JsonObject:
         row.reply_ends = now() + round(switches().review_seconds * 1000)
         flagged = switches().reject_phrase and switches().reject_phrase in comment
         row.reply_verdict = "REJECTED" if flagged else "APPROVED"
-        session.add(row)
     updated: JsonObject = rendered(row, now())["reviewReply"]
     return updated
 
@@ -120,13 +119,11 @@ async def delete_reply(account: str, location: str, review: str) -> JsonObject:
         if document.pop("reviewReply", None) is None:
             raise not_found()
         row.document = dump(document)
-        session.add(row)
     return {}
 
 
 @reviews.post("/locations:batchGetReviews")
 async def batch_get_reviews(account: str) -> JsonObject:
-    """Return the reviews of several locations of the account."""
     read_query()
     body = await read_message(BatchGetReviewsRequest, "request")
     prefix, order = f"accounts/{account}/locations/", body.get("orderBy", "")

@@ -107,7 +107,10 @@ def _check_location_strictly(before: JsonObject, after: JsonObject) -> None:
         raise business("LAT_LNG_UPDATES_NOT_PERMITTED", field_mask="latlng")
     if "specialHours" in after and "regularHours" not in after:
         raise business("SPECIAL_HOURS_SET_WITHOUT_REGULAR_HOURS", field_mask="special_hours")
-    _check_hours(before, after)
+    # Hours that are stored already do not block the edit of another field.
+    for fault in faults({name: value for name, value in after.items() if before.get(name) != value}):
+        names = [snake(part) for part in fault.field.split(".") if not part.isdecimal()]
+        raise business(fault.reason, field_mask=".".join(names))
 
 
 def check_accepts_posts(location: JsonObject) -> None:
@@ -116,20 +119,15 @@ def check_accepts_posts(location: JsonObject) -> None:
         raise ApiError(400, INVALID, error_info("LOCATION_DISABLED_FOR_LOCAL_POST_API", "mybusiness.googleapis.com"))
 
 
-def _check_hours(before: JsonObject, after: JsonObject) -> None:
-    """Check the hours that change. Those that are stored already do not block the edit of another field."""
-    changed = {name: value for name, value in after.items() if before.get(name) != value}
-    for fault in faults(changed):
-        names = [snake(part) for part in fault.field.split(".") if not part.isdecimal()]
-        raise business(fault.reason, field_mask=".".join(names))
-
-
 def check_post(post: JsonObject, *, strict: bool) -> None:
     """Reject a post that violates a rule. Lenient mode accepts ALERT, and EVENT and OFFER without event and offer."""
     if "topicType" not in post:
         raise post_error(MISSING_VALUE, "topic_type", "Topic type is required for post creation.")
     for index, item in enumerate(post.get("media", [])):
-        _check_photo(item, f"media[{index}]")
+        if item.get("mediaFormat") == "VIDEO":
+            raise ApiError(500, "Internal error encountered.")
+        if host_of(item.get("sourceUrl", "")).endswith(".invalid"):  # simulates a photo that cannot be fetched
+            raise post_error(PHOTO_FETCH_FAILED, f"media[{index}].source_url", "Photo could not be fetched.")
     if not strict:
         return
     topic = post["topicType"]
@@ -148,14 +146,6 @@ def _code(problem: str) -> int:
     if problem.startswith("is required"):
         return MISSING_VALUE
     return UNSUPPORTED if problem.startswith(("is for", "is not for")) else INVALID_VALUE
-
-
-def _check_photo(item: JsonObject, field: str) -> None:
-    """Check a photo by its URL. A host under .invalid simulates a photo that cannot be fetched."""
-    if item.get("mediaFormat") == "VIDEO":
-        raise ApiError(500, "Internal error encountered.")
-    if host_of(item.get("sourceUrl", "")).endswith(".invalid"):
-        raise post_error(PHOTO_FETCH_FAILED, f"{field}.source_url", "Photo could not be fetched.")
 
 
 def _check_event(event: JsonObject) -> None:

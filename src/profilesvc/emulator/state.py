@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import httpx
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from quart import current_app, g, request
 from sqlmodel.ext.asyncio.session import AsyncSession
 
@@ -33,7 +33,7 @@ SERVICES = {
 }
 
 
-class Switches(BaseModel):
+class Switches(BaseModel, extra="forbid", strict=True):
     """The emulator's behaviour, stored in its file. A limit of 0 is off; the provider's limits are 10, 300 and
     10,000. Requests are counted per API, for all logins together.
 
@@ -47,8 +47,6 @@ class Switches(BaseModel):
     What changes in an account with a topic is pushed to `push_endpoint`, by `push_service_account` for `push_audience`
     (empty: the endpoint): each message `push_times`, after `push_delay_seconds`, and in any order if `push_shuffled`.
     """
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     strict: bool = False
     rewrites: bool = False

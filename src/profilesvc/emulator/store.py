@@ -60,7 +60,6 @@ class Store:
                 fill(session)
 
     async def close(self) -> None:
-        """Release the file."""
         if self._engine is not None:
             await dispose(self._engine)
 

@@ -46,24 +46,18 @@ def _reject_constant(name: str) -> Never:
     raise ValueError(f"{name} is not JSON")
 
 
-async def read_json() -> JsonObject:
-    """Return the request's JSON object. An empty body is `{}`."""
+async def read_message(model: type[Message], root: str) -> JsonObject:
+    """Return the request's body without default values, checked against the model. An empty body is `{}`.
+
+    Raises:
+        ApiError: 400 for no JSON object, or naming the invalid field.
+    """
     try:
         body = camelized(json.loads(await request.get_data() or b"{}", parse_constant=_reject_constant))
     except (ValueError, RecursionError):
         raise ApiError(400, "Invalid JSON payload received. Unexpected token.") from None
     if not isinstance(body, dict):
         raise ApiError(400, "Invalid JSON payload received. Root element must be a message.")
-    return body
-
-
-async def read_message(model: type[Message], root: str) -> JsonObject:
-    """Return the request's body without default values, checked against the model.
-
-    Raises:
-        ApiError: 400, naming the invalid field.
-    """
-    body = await read_json()
     try:
         model.model_validate(body)
     except ValidationError as error:
@@ -98,13 +92,6 @@ def required(query: dict[str, str], *names: str) -> str:
     return query[names[0]]
 
 
-def _page_size(query: dict[str, str], default: int, maximum: int) -> int:
-    text = query.get("pageSize", str(default))
-    if not re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) or int(text) < 1:
-        raise bad_request("page_size", "Must be a whole number from 1")
-    return min(int(text), maximum)  # our choice: the provider's response to a larger size is not documented
-
-
 def page(
     items: list[Item], key: Callable[[Item], Sequence[object]], query: dict[str, str], sizes: tuple[int, int]
 ) -> tuple[list[Item], JsonObject]:
@@ -113,7 +100,11 @@ def page(
     `sizes` are the default and the maximum. The token contains the list and the last key, so that the next page starts
     after that key even if items were added or removed.
     """
-    size, start = _page_size(query, *sizes), 0
+    text = query.get("pageSize", str(sizes[0]))
+    if not re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) or int(text) < 1:
+        raise bad_request("page_size", "Must be a whole number from 1")
+    # Our choice: the provider's response to a size above the maximum is not documented.
+    size, start = min(int(text), sizes[1]), 0
     listed = [request.path, query.get("filter", ""), query.get("orderBy", "")]
     if token := query.get("pageToken"):
         try:

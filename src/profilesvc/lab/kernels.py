@@ -16,7 +16,6 @@ CELL_TIMEOUT_SECONDS = 60
 
 
 def read(path: Path) -> NotebookNode:
-    """Read the file of a notebook."""
     notebook: NotebookNode = nbformat.read(path, as_version=4)
     return notebook
 

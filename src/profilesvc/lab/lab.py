@@ -3,7 +3,6 @@
 import atexit
 import difflib
 import ssl
-from datetime import UTC, datetime
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -13,7 +12,7 @@ import httpx
 
 from profilesvc.client import SyncOptions
 from profilesvc.contract.json import JsonObject
-from profilesvc.domain.time import iso
+from profilesvc.domain.time import SystemClock, iso
 from profilesvc.lab.clients import Clients, fields_of, frozen_time
 from profilesvc.lab.deployed.attached import Attached, location_of, target_of
 from profilesvc.lab.deployed.safeguard import NeedsControl
@@ -25,8 +24,6 @@ from profilesvc.lab.views.record import Call, LabClosed, Note, Recording, code_o
 from profilesvc.lab.views.traffic import Traffic
 from profilesvc.server.loopback import exempt_loopback
 from profilesvc.settings import LabSettings, Settings, load
-
-_TIMEOUT_SECONDS = 30
 
 
 class LabClient(httpx.Client):
@@ -92,9 +89,7 @@ class Lab(Plots):
     @property
     def time(self) -> str:
         """The service's time. It is frozen in the embedded service."""
-        return iso(
-            round(datetime.now(UTC).timestamp() * 1000) if self._embedded is None else self._embedded.clock.now()
-        )
+        return iso(SystemClock().now() if self._embedded is None else self._embedded.clock.now())
 
     @property
     def dashboard(self) -> str:
@@ -115,13 +110,8 @@ class Lab(Plots):
 
     def connect(self, name: str, token: str | None = None) -> LabClient:
         """Return a client of the service with this name, and with the token if there is one."""
-        return LabClient(
-            name,
-            base_url=self.url,
-            headers={} if token is None else {"Authorization": f"Bearer {token}"},
-            transport=self.transport(name),
-            timeout=_TIMEOUT_SECONDS,
-        )
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        return LabClient(name, base_url=self.url, headers=headers, transport=self.transport(name), timeout=30)
 
     def transport(self, name: str, *notes: Note) -> httpx.BaseTransport:
         """Return connections whose calls are recorded under a name, and passed to `notes`. The lab closes them.

@@ -4,7 +4,6 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from email import message_from_bytes, policy
-from email.message import EmailMessage
 from typing import TypeVar
 
 from profilesvc.delivery import kinds, worker
@@ -20,11 +19,6 @@ from profilesvc.services.logins import importing
 
 T = TypeVar("T")
 EMAILS = {"alice": "alice@example.com", "bob": "bob@example.com", "carol": "carol@example.com"}
-
-
-def _text(message: EmailMessage) -> str:
-    body = message.get_body(("plain",))
-    return "" if body is None else str(body.get_content())
 
 
 class OperatorControl:
@@ -153,18 +147,14 @@ class OperatorControl:
     def mails(self) -> list[dict[str, str]]:
         """Return the messages that were sent, oldest first: to, subject, text and the names of the headers."""
         folder = self._embedded().services.settings.data_dir / "mail"
-        messages = [
-            message_from_bytes(file.read_bytes(), policy=policy.default) for file in sorted(folder.glob("*.eml"))
-        ]
-        return [
-            {
-                "to": message["To"],
-                "subject": message["Subject"],
-                "text": _text(message),
-                "headers": " ".join(message.keys()),
-            }
-            for message in messages
-        ]
+        messages = []
+        for file in sorted(folder.glob("*.eml")):
+            message = message_from_bytes(file.read_bytes(), policy=policy.default)
+            body = message.get_body(("plain",))
+            text = "" if body is None else str(body.get_content())
+            headers = " ".join(message.keys())
+            messages.append({"to": message["To"], "subject": message["Subject"], "text": text, "headers": headers})
+        return messages
 
     def keep_signing_schedule(self) -> None:
         """Announce and remove signing keys that are due, as the service does every few seconds."""

@@ -1,8 +1,6 @@
 """The provider of the lab: a separate server, as `profilesvc emulator serve` starts it, or an embedded one."""
 
 import secrets
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +26,9 @@ class SeparateProvider:
         self._server = EmbeddedServer(self.app).start()
         self.settings = {"url": self._server.base_url, "edits_per_minute": 0}
 
-    @asynccontextmanager
-    async def controls(self) -> AsyncIterator[httpx.AsyncClient]:
-        """Open a client of the control API."""
+    def controls(self) -> httpx.AsyncClient:
         origin, bearer = f"{self._server.base_url}{CONTROL}", {"Authorization": f"Bearer {self._access.token}"}
-        async with httpx.AsyncClient(base_url=origin, headers=bearer, trust_env=False) as client:
-            yield client
+        return httpx.AsyncClient(base_url=origin, headers=bearer, trust_env=False)
 
     def stop(self) -> None:
         self._server.stop()
@@ -45,9 +40,5 @@ class EmbeddedProvider:
     def __init__(self, app: Any) -> None:
         self.app = app
 
-    @asynccontextmanager
-    async def controls(self) -> AsyncIterator[httpx.AsyncClient]:
-        """Open a client of the control API."""
-        transport = httpx.ASGITransport(app=self.app)
-        async with httpx.AsyncClient(transport=transport, base_url=f"http://emulator{CONTROL}") as client:
-            yield client
+    def controls(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(transport=httpx.ASGITransport(app=self.app), base_url=f"http://emulator{CONTROL}")

@@ -86,8 +86,8 @@ class Words(Mapping[str, str]):
     A name without a text is its own text, because a stored one can be of another version (D-137).
     """
 
-    def __init__(self, english: Mapping[str, str]) -> None:
-        self.english = english
+    def __init__(self, english: Mapping[str, str] | None = None, /, **more: str) -> None:
+        self.english = {**(english or {}), **more}
 
     def __getitem__(self, name: str) -> str:
         return gettext(self.english[name]) if name in self.english else name

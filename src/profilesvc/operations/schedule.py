@@ -40,17 +40,13 @@ def room_jobs() -> Mapping[str, tuple[Job, ...]]:
             Job("operator_mail", operator.run_once, 0, 60, Where.ONE),
         ),
         "drafts": (Job("publishing", publishing.run_once, 30, 30, Where.ONE),),
-        "feed": (
-            Job("readings", readings.run_once, 60, 60, Where.ONE),
-            Job("feed", feed.run_once, 5, 5, Where.ONE),
-        ),
+        "feed": (Job("readings", readings.run_once, 60, 60, Where.ONE), Job("feed", feed.run_once, 5, 5, Where.ONE)),
         "logins": (Job("revocations", logins.revoke_due, 60, 60, Where.ONE),),
         "accounts": (Job("deletions", deletion.run_once, 60, 60, Where.ONE),),
     }
 
 
 def jobs(services: Services, senders: "Mapping[str, Sender]", rooms: Collection[str]) -> list[Job]:
-    """Return the jobs of the core and of some rooms."""
     of_rooms = room_jobs() if rooms else {}
     chosen = [*CORE, *(job for room in rooms for job in of_rooms.get(room, ()))]
     if "notify" in rooms and services.settings.webhooks.deliver:
@@ -63,12 +59,10 @@ def jobs(services: Services, senders: "Mapping[str, Sender]", rooms: Collection[
 @asynccontextmanager
 async def running(services: Services, rooms: Collection[str]) -> AsyncIterator[None]:
     """Run the jobs while the block runs."""
-    opened = _open_senders(services) if "notify" in rooms else nullcontext({})
+    opened: AbstractAsyncContextManager[Mapping[str, Sender]] = nullcontext({})
+    if "notify" in rooms:
+        from profilesvc.delivery import kinds
+
+        opened = kinds.open_senders(services)
     async with opened as senders, run_jobs(services, jobs(services, senders, rooms)):
         yield
-
-
-def _open_senders(services: Services) -> "AbstractAsyncContextManager[Mapping[str, Sender]]":
-    from profilesvc.delivery import kinds
-
-    return kinds.open_senders(services)

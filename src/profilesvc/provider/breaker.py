@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 
 from profilesvc.domain.time import SECOND, Clock
-from profilesvc.provider.port import ProviderError, Reason
+from profilesvc.provider.port import ProviderError, Reason, not_sent
 
 FAILURES = 5
 PARTIES = 3
@@ -75,13 +75,7 @@ class Breaker:
             return False
         wait = self._open_until - self._clock.now()
         if self._probing or 0 < wait <= COOL_DOWN_MS:
-            raise ProviderError(
-                "unavailable",
-                retryable=True,
-                provider_message="not called because it did not respond to the last calls",
-                retry_after=max(wait, SECOND) / SECOND,
-                reached=False,
-            )
+            raise not_sent("unavailable", "not called because it did not respond to the last calls", max(wait, SECOND))
         self._probing = True
         return True
 

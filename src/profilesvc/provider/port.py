@@ -9,6 +9,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
 from profilesvc.contract.json import JsonObject
+from profilesvc.domain.time import SECOND
 
 Reason = Literal["rejected", "unavailable", "timeout", "rate_limited", "quota", "reauth_required"]
 _RETIRED = 501  # the API does not exist any more
@@ -63,6 +64,11 @@ class ProviderError(Exception):
     def not_found(self) -> bool:
         """Return whether the provider has no such resource, or hides it."""
         return self.http_status == 404 and self.provider_code == "NOT_FOUND"
+
+
+def not_sent(reason: Reason, message: str, wait: int) -> ProviderError:
+    """Return the error of a request that was not sent. It may be sent after `wait` milliseconds."""
+    return ProviderError(reason, retryable=True, provider_message=message, retry_after=wait / SECOND, reached=False)
 
 
 @dataclass(frozen=True, slots=True)

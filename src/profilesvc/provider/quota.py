@@ -12,7 +12,7 @@ from profilesvc.domain.rates import Window, Windows
 from profilesvc.domain.request import current_request
 from profilesvc.domain.time import DAY, MINUTE, SECOND, Clock
 from profilesvc.limits.counters import MemoryWindows
-from profilesvc.provider.port import ProviderError, QuotaStanding
+from profilesvc.provider.port import ProviderError, QuotaStanding, not_sent
 from profilesvc.settings import ProviderSettings
 
 # Counts in a bucket and a window; returns 0, or the milliseconds until there is room.
@@ -89,13 +89,7 @@ class Quota:
         limit = self._settings.edits_per_minute
         if limit and (wait := await self._counters.count_edit(f"edits-per-profile:{profile}", Window(limit, MINUTE))):
             message = f"the limit of {limit} edits per minute of this profile is used up"
-            raise ProviderError(
-                "rate_limited",
-                retryable=True,
-                provider_message=message,
-                retry_after=min(wait, MINUTE) / SECOND,
-                reached=False,
-            )
+            raise not_sent("rate_limited", message, min(wait, MINUTE))
 
     async def standing(self) -> list[QuotaStanding]:
         """Return the requests of each API in the last minute, of all processes that count together."""
@@ -132,13 +126,7 @@ class Quota:
     def _exhausted(self, api: str, refused: tuple[int, str], limit: str) -> ProviderError:
         self._counters.note(api, "refused")
         wait, share = refused
-        return ProviderError(
-            "quota",
-            retryable=True,
-            provider_message=f"{share}{limit} is used up",
-            retry_after=max(wait, SECOND) / SECOND,
-            reached=False,
-        )
+        return not_sent("quota", f"{share}{limit} is used up", max(wait, SECOND))
 
 
 def _bucket(api: str) -> str:

@@ -24,18 +24,15 @@ class RemoteProvider:
         self.consent: ConsentHost = consent or transport.consent()
 
     def signed_in(self, login: Login) -> "RemoteProvider":
-        """Return the same provider with the login of an owner."""
         return RemoteProvider(self._transport.signed_in(login), self.consent)
 
     def for_owner(self, owner_id: int) -> "RemoteProvider":
-        """Return the same provider, whose requests count for an owner."""
         return RemoteProvider(self._transport.for_owner(owner_id), self.consent)
 
     async def quota(self) -> list[QuotaStanding]:
         return await self._transport.quota.standing()
 
     async def accounts(self) -> list[JsonObject]:
-        """Return all accounts of the connected login."""
         request = Request("accounts", "accounts", "GET", "/v1/accounts", IMPORT, {"pageSize": "20"})
         return _named(await self._transport.pages(request, "accounts"), _ACCOUNT)
 
@@ -45,31 +42,24 @@ class RemoteProvider:
         return _named(await self._transport.pages(request, "locations"), _LOCATION)
 
     async def location(self, name: str) -> JsonObject:
-        """Return one location as the merchant last set it."""
         request = Request("location", _INFORMATION, "GET", f"/v1/{quote(name)}", params={"readMask": READ_MASK})
         return await self._transport.call(request)
 
     async def google_updated(self, name: str) -> JsonObject:
-        """Return one location as consumers see it, with the masks of what differs and what is in review."""
-        path = f"/v1/{quote(name)}:getGoogleUpdated"
-        return await self._transport.call(
-            Request("google_updated", _INFORMATION, "GET", path, params={"readMask": READ_MASK})
-        )
+        path, params = f"/v1/{quote(name)}:getGoogleUpdated", {"readMask": READ_MASK}
+        return await self._transport.call(Request("google_updated", _INFORMATION, "GET", path, params=params))
 
     async def categories(self, region: str, language: str, start: str) -> list[JsonObject]:
-        """Return the first 100 categories of a country whose names start with a text."""
         params = {"regionCode": region, "languageCode": language, "view": "BASIC", "filter": f"displayName={start}"}
         request = Request("categories", _INFORMATION, "GET", "/v1/categories", params=params)
         return objects_of((await self._transport.call(request)).get("categories", []))
 
     async def categories_of(self, names: list[str], region: str, language: str) -> list[JsonObject]:
-        """Return categories by name, with the kinds of hours and services that they offer."""
         params: Params = {"names": names, "regionCode": region, "languageCode": language, "view": "FULL"}
         request = Request("categories_of", _INFORMATION, "GET", "/v1/categories:batchGet", params=params)
         return objects_of((await self._transport.call(request)).get("categories", []))
 
     async def patch_location(self, name: str, body: JsonObject, update_mask: list[str]) -> JsonObject:
-        """Change the fields in the mask."""
         params = {"updateMask": ",".join(update_mask)}
         request = Request("patch_location", _INFORMATION, "PATCH", f"/v1/{quote(name)}", WRITE, params, body, name)
         return await self._transport.call(request)
@@ -81,12 +71,10 @@ class RemoteProvider:
         await self._transport.call(Request("validate_location", _INFORMATION, "PATCH", path, READ, params, body))
 
     async def verification(self, name: str) -> Verification:
-        """Return VoiceOfMerchantState and the verifications, oldest first."""
         base, params = f"/v1/{quote(name)}", {"pageSize": "100"}
-        state = await self._transport.call(
-            Request("verification", _VERIFICATIONS, "GET", f"{base}/VoiceOfMerchantState")
-        )
+        voice = Request("verification", _VERIFICATIONS, "GET", f"{base}/VoiceOfMerchantState")
         listing = Request("verification", _VERIFICATIONS, "GET", f"{base}/verifications", LIST, params)
+        state = await self._transport.call(voice)
         return Verification(state, await self._transport.pages(listing, "verifications"))
 
     async def posts(self, account: str, location: str) -> list[JsonObject]:
@@ -95,14 +83,11 @@ class RemoteProvider:
 
     async def create_post(self, account: str, location: str, body: JsonObject) -> JsonObject:
         path = _path(account, location, "localPosts")
-        return await self._transport.call(
-            Request("create_post", "posts", "POST", path, WRITE, body=body, edits=location)
-        )
+        return await self._transport.call(Request("create_post", "posts", "POST", path, WRITE, {}, body, location))
 
     async def patch_post(
         self, account: str, location: str, post_id: str, body: JsonObject, update_mask: list[str]
     ) -> JsonObject:
-        """Change the fields in the mask."""
         path, params = _path(account, location, "localPosts", post_id), {"updateMask": ",".join(update_mask)}
         return await self._transport.call(Request("patch_post", "posts", "PATCH", path, WRITE, params, body, location))
 
@@ -114,18 +99,14 @@ class RemoteProvider:
         self, account: str, location: str, *, page_size: int = 50, page_token: str = "", order_by: str = ""
     ) -> JsonObject:
         query = {"pageSize": str(page_size), "pageToken": page_token, "orderBy": order_by}
-        params = {name: value for name, value in query.items() if value}
-        return await self._transport.call(
-            Request("reviews", "posts", "GET", _path(account, location, "reviews"), params=params)
-        )
+        path, params = _path(account, location, "reviews"), {name: value for name, value in query.items() if value}
+        return await self._transport.call(Request("reviews", "posts", "GET", path, params=params))
 
     async def review(self, account: str, location: str, review_id: str) -> JsonObject:
-        return await self._transport.call(
-            Request("review", "posts", "GET", _path(account, location, "reviews", review_id))
-        )
+        path = _path(account, location, "reviews", review_id)
+        return await self._transport.call(Request("review", "posts", "GET", path))
 
     async def reply(self, account: str, location: str, review_id: str, comment: str) -> JsonObject:
-        """Set or replace the reply."""
         path, body = f"{_path(account, location, 'reviews', review_id)}/reply", {"comment": comment}
         return await self._transport.call(Request("reply", "posts", "PUT", path, WRITE, body=body))
 
@@ -134,22 +115,16 @@ class RemoteProvider:
         await self._transport.call(Request("delete_reply", "posts", "DELETE", path, WRITE))
 
     async def notification_setting(self, account: str) -> JsonObject:
-        """Return which changes of an account are published, and where."""
         path = f"/v1/{quote(account)}/notificationSetting"
         return await self._transport.call(Request("notification_setting", "notifications", "GET", path))
 
     async def set_notifications(self, account: str, topic: str, types: list[str]) -> JsonObject:
-        """Publish changes of an account to a topic."""
-        name = f"{account}/notificationSetting"
-        body, mask = {"name": name, "pubsubTopic": topic, "notificationTypes": types}, "pubsubTopic,notificationTypes"
-        return await self._transport.call(
-            Request(
-                "set_notifications", "notifications", "PATCH", f"/v1/{quote(name)}", WRITE, {"updateMask": mask}, body
-            )
-        )
+        name, params = f"{account}/notificationSetting", {"updateMask": "pubsubTopic,notificationTypes"}
+        path, body = f"/v1/{quote(name)}", {"name": name, "pubsubTopic": topic, "notificationTypes": types}
+        request = Request("set_notifications", "notifications", "PATCH", path, WRITE, params, body)
+        return await self._transport.call(request)
 
     async def aclose(self) -> None:
-        """Release connections."""
         await self._transport.aclose()
 
 

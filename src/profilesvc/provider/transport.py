@@ -145,17 +145,12 @@ class Transport:
         return Consent(self._settings, endpoints, transport)
 
     async def aclose(self) -> None:
-        """Release connections."""
         await self._client.aclose()
 
     async def call(self, request: Request) -> JsonObject:
         """Send a request, with retries."""
-        try:
-            async with self._operation(request) as operation:
-                return await self._with_retries(request, operation.deadline)
-        except ProviderError as error:
-            error.is_read = request.has_no_effect
-            raise
+        async with self._operation(request) as operation:
+            return await self._with_retries(request, operation.deadline)
 
     async def pages(self, request: Request, name: str) -> list[JsonObject]:
         """Return the items of the field `name` from all pages, as one operation. Pages can be empty.
@@ -163,41 +158,38 @@ class Transport:
         Raises:
             ProviderError: A page token repeats, or the provider fails.
         """
-        try:
-            async with self._operation(request) as operation:
-                return await self._all_pages(request, name, operation)
-        except ProviderError as error:
-            error.is_read = True
-            raise
-
-    async def _all_pages(self, request: Request, name: str, operation: _Operation) -> list[JsonObject]:
         items: list[JsonObject] = []
         seen: set[str] = set()
-        while True:
-            page = await self._with_retries(request, operation.deadline)
-            operation.responded_at = asyncio.get_running_loop().time()
-            items += objects_of(page.get(name, []))
-            token = page.get("nextPageToken")
-            if not token:
-                return items
-            if not isinstance(token, str) or token in seen:
-                raise ProviderError("unavailable", retryable=True, provider_message="paging does not end")
-            seen.add(token)
-            request = replace(request, params={**request.params, "pageToken": token})
+        async with self._operation(request) as operation:
+            while True:
+                page = await self._with_retries(request, operation.deadline)
+                operation.responded_at = asyncio.get_running_loop().time()
+                items += objects_of(page.get(name, []))
+                token = page.get("nextPageToken")
+                if not token:
+                    return items
+                if not isinstance(token, str) or token in seen:
+                    raise ProviderError("unavailable", retryable=True, provider_message="paging does not end")
+                seen.add(token)
+                request = replace(request, params={**request.params, "pageToken": token})
 
     @asynccontextmanager
     async def _operation(self, request: Request) -> AsyncIterator[_Operation]:
         """Yield the state of a call. Many pages that come one after the other are no outage, even if time runs out."""
         seconds, operation = self._settings.timeout_seconds, _Operation()
-        with self._breakers.calling(request.api, self._party or request.location):
-            try:
-                async with asyncio.timeout(seconds * request.share) as scope:
-                    operation.deadline = scope.when() or 0
-                    yield operation
-            except TimeoutError:
-                if asyncio.get_running_loop().time() < operation.responded_at + seconds * READ:
-                    raise ProviderError("timeout", retryable=True, provider_message="too many pages") from None
-                raise Unreachable("timeout", "no response in time") from None
+        try:
+            with self._breakers.calling(request.api, self._party or request.location):
+                try:
+                    async with asyncio.timeout(seconds * request.share) as scope:
+                        operation.deadline = scope.when() or 0
+                        yield operation
+                except TimeoutError:
+                    if asyncio.get_running_loop().time() < operation.responded_at + seconds * READ:
+                        raise ProviderError("timeout", retryable=True, provider_message="too many pages") from None
+                    raise Unreachable("timeout", "no response in time") from None
+        except ProviderError as error:
+            error.is_read = request.has_no_effect
+            raise
 
     async def _with_retries(self, request: Request, deadline: float) -> JsonObject:
         def out_of_time(state: RetryCallState) -> bool:

@@ -124,7 +124,6 @@ class Server(uvicorn.Server):
         self._opened = opened or contextlib.nullcontext()
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve until a signal."""
         async with contextlib.AsyncExitStack() as opened:
             await opened.enter_async_context(self._opened)
             with self.capture_signals():

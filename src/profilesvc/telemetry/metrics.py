@@ -83,7 +83,6 @@ class Metrics:
         return Gauge(f"profilesvc_{name}", text, labels, registry=self._registry, multiprocess_mode=mode)
 
     def request(self, method: str, route: str, status: int, outcome: str, seconds: float) -> None:
-        """Count a response."""
         labels = (method, route, str(status), outcome)
         series = self._series.get(labels)
         if series is None:  # the library's own lookup acquires a lock and converts all labels to strings again

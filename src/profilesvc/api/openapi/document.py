@@ -178,12 +178,7 @@ def _security(endpoint: Endpoint) -> list[dict[str, list[str]]]:
 
 def _parameters(endpoint: Endpoint, path: str) -> list[JsonObject]:
     parameters: list[JsonObject] = [
-        {
-            "name": name,
-            "in": "path",
-            "required": True,
-            **_PATH_PARAMETERS[name],
-        }
+        {"name": name, "in": "path", "required": True, **_PATH_PARAMETERS[name]}
         for name in re.findall(r"{(\w+)}", path)
     ]
     if endpoint.query is not None:
@@ -197,13 +192,10 @@ def _parameters(endpoint: Endpoint, path: str) -> list[JsonObject]:
         parameters.append(_IDEMPOTENCY_HEADER)
     if endpoint.is_tagged:
         parameters.append(CONDITION)
-    return [_with_example(parameter) for parameter in parameters]
-
-
-def _with_example(parameter: JsonObject) -> JsonObject:
-    """Repeat the schema's example where Swagger UI looks for the value that it suggests."""
-    examples = parameter["schema"].get("examples")
-    return {**parameter, "example": examples[0]} if examples else parameter
+    for parameter in parameters:
+        if examples := parameter["schema"].get("examples"):
+            parameter["example"] = examples[0]  # where Swagger UI looks for the value that it suggests
+    return parameters
 
 
 def _responses(endpoint: Endpoint, examples: Examples) -> JsonObject:

@@ -22,11 +22,9 @@ class Examples:
         self.components: Named = {}
 
     def request(self, operation: str) -> dict[str, Named]:
-        """Return the `examples` of a request body."""
         return {"examples": self._recorded(operation)["request"]}
 
     def success(self, operation: str, status: int) -> dict[str, Named]:
-        """Return the `examples` of a success."""
         return {"examples": self._recorded(operation)["responses"].get(str(status), {})}
 
     def failures(self, declared: Endpoint | OAuthEndpoint, kinds: list[ErrorKind]) -> dict[str, Named]:

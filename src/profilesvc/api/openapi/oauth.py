@@ -40,7 +40,6 @@ def operation(declared: OAuthEndpoint, examples: Examples) -> JsonObject:
 
 
 def models(declared: OAuthEndpoint) -> list[tuple[type[BaseModel], JsonSchemaMode]]:
-    """Return the models that an operation refers to."""
     forms: list[tuple[type[BaseModel], JsonSchemaMode]] = [(declared.form, "validation")] if declared.form else []
     return [(declared.response, "serialization"), (OAuthError, "serialization"), *forms]
 

@@ -146,7 +146,6 @@ def models() -> list[type[BaseModel]]:
 
 
 def data_of(kind: EventType) -> JsonObject:
-    """Return the example of the data of a type."""
     model, _, data = _WHEN[kind]
     if model is events.ConnectionChanged:
         return {"client_id": _CLIENT_ID, **_HERE, "connection": {**_SITE, **data}}

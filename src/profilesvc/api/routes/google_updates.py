@@ -1,6 +1,6 @@
 """The provider's own changes of a profile: read, accept, reject."""
 
-from profilesvc.api.endpoint import Routes
+from profilesvc.api.endpoint import READ, WRITE, Routes
 from profilesvc.contract.errors import (
     CONFLICT,
     LOCATION_NOT_VERIFIED,
@@ -9,8 +9,6 @@ from profilesvc.contract.errors import (
     SYNC_DISABLED,
 )
 from profilesvc.contract.updates import GoogleUpdated, UpdateMask, UpdateSettled
-from profilesvc.domain.permissions import Permission
-from profilesvc.services.access import user_or_service
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.feed import updates
 from profilesvc.services.idempotency import IdempotencyKey
@@ -20,12 +18,7 @@ _UPDATED = "/external-business/locations/<location:locationId>/google-updated"
 _SETTLING = (LOCATION_NOT_VERIFIED, SYNC_DISABLED, CONFLICT, PLAN_RESTRICTION, PROVIDER_API_ERROR)
 
 
-@routes.endpoint(
-    f"GET {_UPDATED}",
-    access=user_or_service(Permission.READ),
-    data=GoogleUpdated,
-    errors=(PROVIDER_API_ERROR,),
-)
+@routes.endpoint(f"GET {_UPDATED}", access=READ, data=GoogleUpdated, errors=(PROVIDER_API_ERROR,))
 async def get_google_updated(services: Services, location: AllowedLocation) -> Rendered:
     """Get provider's changes.
 
@@ -35,19 +28,9 @@ async def get_google_updated(services: Services, location: AllowedLocation) -> R
     return await updates.read(services, location)
 
 
-@routes.endpoint(
-    f"POST {_UPDATED}/accept",
-    access=user_or_service(Permission.WRITE),
-    body=UpdateMask,
-    data=UpdateSettled,
-    errors=_SETTLING,
-)
+@routes.endpoint(f"POST {_UPDATED}/accept", access=WRITE, body=UpdateMask, data=UpdateSettled, errors=_SETTLING)
 async def accept_google_update(
-    services: Services,
-    caller: Caller,
-    location: AllowedLocation,
-    body: UpdateMask,
-    idempotency: IdempotencyKey | None,
+    services: Services, caller: Caller, location: AllowedLocation, body: UpdateMask, idempotency: IdempotencyKey | None
 ) -> Rendered:
     """Accept provider's changes.
 
@@ -57,19 +40,9 @@ async def accept_google_update(
     return await updates.settle(services, caller, location, ("accept", body.updateMask), idempotency)
 
 
-@routes.endpoint(
-    f"POST {_UPDATED}/reject",
-    access=user_or_service(Permission.WRITE),
-    body=UpdateMask,
-    data=UpdateSettled,
-    errors=_SETTLING,
-)
+@routes.endpoint(f"POST {_UPDATED}/reject", access=WRITE, body=UpdateMask, data=UpdateSettled, errors=_SETTLING)
 async def reject_google_update(
-    services: Services,
-    caller: Caller,
-    location: AllowedLocation,
-    body: UpdateMask,
-    idempotency: IdempotencyKey | None,
+    services: Services, caller: Caller, location: AllowedLocation, body: UpdateMask, idempotency: IdempotencyKey | None
 ) -> Rendered:
     """Reject provider's changes.
 

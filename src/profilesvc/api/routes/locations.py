@@ -1,11 +1,7 @@
 """Locations: list, read, the sync switch, verification."""
 
-from profilesvc.api.endpoint import Routes
-from profilesvc.contract.errors import (
-    LOCATION_NOT_VERIFIED,
-    PLAN_RESTRICTION,
-    PROVIDER_API_ERROR,
-)
+from profilesvc.api.endpoint import READ, WRITE, Routes
+from profilesvc.contract.errors import LOCATION_NOT_VERIFIED, PLAN_RESTRICTION, PROVIDER_API_ERROR
 from profilesvc.contract.locations import (
     LocationDetail,
     LocationList,
@@ -14,20 +10,13 @@ from profilesvc.contract.locations import (
     SyncSwitched,
     VerificationRefreshed,
 )
-from profilesvc.domain.permissions import Permission
 from profilesvc.services import locations
-from profilesvc.services.access import user_or_service
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 
 routes = Routes("locations")
 
 
-@routes.endpoint(
-    "GET /external-business/locations",
-    access=user_or_service(Permission.READ),
-    query=LocationListQuery,
-    data=LocationList,
-)
+@routes.endpoint("GET /external-business/locations", access=READ, query=LocationListQuery, data=LocationList)
 async def list_locations(services: Services, caller: Caller, query: LocationListQuery) -> Rendered:
     """List locations.
 
@@ -38,7 +27,7 @@ async def list_locations(services: Services, caller: Caller, query: LocationList
 
 @routes.endpoint(
     "GET /external-business/locations/<location:locationId>",
-    access=user_or_service(Permission.READ),
+    access=READ,
     data=LocationDetail,
     errors=(PROVIDER_API_ERROR,),
 )
@@ -53,7 +42,7 @@ async def get_location(services: Services, location: AllowedLocation) -> Rendere
 
 @routes.endpoint(
     "PATCH /external-business/locations/<location:locationId>/sync",
-    access=user_or_service(Permission.WRITE),
+    access=WRITE,
     body=SyncSwitch,
     data=SyncSwitched,
     errors=(LOCATION_NOT_VERIFIED, PLAN_RESTRICTION),
@@ -68,7 +57,7 @@ async def switch_sync(services: Services, location: AllowedLocation, body: SyncS
 
 @routes.endpoint(
     "POST /external-business/locations/<location:locationId>/refresh-verification",
-    access=user_or_service(Permission.WRITE),
+    access=WRITE,
     data=VerificationRefreshed,
     errors=(PROVIDER_API_ERROR,),
 )

@@ -1,14 +1,12 @@
 """Local posts: list, create, change, delete."""
 
-from profilesvc.api.endpoint import Routes
+from profilesvc.api.endpoint import READ, WRITE, Routes
 from profilesvc.contract.common import LocationQuery
 from profilesvc.contract.errors import PLAN_RESTRICTION, PROVIDER_API_ERROR, QUOTA_EXCEEDED
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.posts import Post, PostDeleted, PostList, PostListQuery
 from profilesvc.contract.provider.post import LocalPost
-from profilesvc.domain.permissions import Permission
 from profilesvc.services import post_changes, posts
-from profilesvc.services.access import user_or_service
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.idempotency import IdempotencyKey
 
@@ -16,14 +14,13 @@ routes = Routes("posts")
 
 
 def _path(name: str) -> str:
-    """Return the path of a post from its resource name."""
     location, _, post_id = name.partition("/localPosts/")
     return f"/posts/{post_id}?locationId={location}"
 
 
 @routes.endpoint(
     "GET /posts",
-    access=user_or_service(Permission.READ),
+    access=READ,
     query=PostListQuery,
     data=PostList,
     errors=(PROVIDER_API_ERROR,),
@@ -40,7 +37,7 @@ async def list_posts(services: Services, caller: Caller, location: AllowedLocati
 
 @routes.endpoint(
     "POST /posts",
-    access=user_or_service(Permission.WRITE),
+    access=WRITE,
     query=LocationQuery,
     body=dict,
     body_schema=LocalPost,
@@ -50,11 +47,7 @@ async def list_posts(services: Services, caller: Caller, location: AllowedLocati
     errors=(PLAN_RESTRICTION, QUOTA_EXCEEDED, PROVIDER_API_ERROR),
 )
 async def create_post(
-    services: Services,
-    caller: Caller,
-    location: AllowedLocation,
-    body: JsonObject,
-    idempotency: IdempotencyKey | None,
+    services: Services, caller: Caller, location: AllowedLocation, body: JsonObject, idempotency: IdempotencyKey | None
 ) -> Rendered:
     """Create a post.
 
@@ -66,7 +59,7 @@ async def create_post(
 
 @routes.endpoint(
     "PATCH /posts/<post:postId>",
-    access=user_or_service(Permission.WRITE),
+    access=WRITE,
     query=LocationQuery,
     body=dict,
     body_schema=LocalPost,
@@ -82,11 +75,7 @@ async def change_post(services: Services, location: AllowedLocation, post_id: st
 
 
 @routes.endpoint(
-    "DELETE /posts/<post:postId>",
-    access=user_or_service(Permission.WRITE),
-    query=LocationQuery,
-    data=PostDeleted,
-    errors=(PROVIDER_API_ERROR,),
+    "DELETE /posts/<post:postId>", access=WRITE, query=LocationQuery, data=PostDeleted, errors=(PROVIDER_API_ERROR,)
 )
 async def delete_post(services: Services, location: AllowedLocation, post_id: str) -> PostDeleted:
     """Delete a post.

@@ -1,13 +1,11 @@
 """Reviews: list, read, reply, in the provider's format."""
 
-from profilesvc.api.endpoint import Routes
+from profilesvc.api.endpoint import READ, WRITE, Routes
 from profilesvc.contract.common import LocationQuery
 from profilesvc.contract.errors import PLAN_RESTRICTION, PROVIDER_API_ERROR
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.review import ReviewReply
 from profilesvc.contract.reviews import ReplyBody, ReplyDeleted, ReviewDetail, ReviewList, ReviewListQuery
-from profilesvc.domain.permissions import Permission
-from profilesvc.services.access import user_or_service
 from profilesvc.services.context import AllowedLocation, Rendered, Services
 from profilesvc.services.reviews import reviews
 
@@ -15,9 +13,7 @@ routes = Routes("reviews", addition=True)
 _ERRORS = (PLAN_RESTRICTION, PROVIDER_API_ERROR)
 
 
-@routes.endpoint(
-    "GET /reviews", access=user_or_service(Permission.READ), query=ReviewListQuery, data=ReviewList, errors=_ERRORS
-)
+@routes.endpoint("GET /reviews", access=READ, query=ReviewListQuery, data=ReviewList, errors=_ERRORS)
 async def list_reviews(services: Services, location: AllowedLocation, query: ReviewListQuery) -> Rendered:
     """List reviews.
 
@@ -27,13 +23,7 @@ async def list_reviews(services: Services, location: AllowedLocation, query: Rev
     return await reviews.list_page(services, location, query)
 
 
-@routes.endpoint(
-    "GET /reviews/<review:reviewId>",
-    access=user_or_service(Permission.READ),
-    query=LocationQuery,
-    data=ReviewDetail,
-    errors=_ERRORS,
-)
+@routes.endpoint("GET /reviews/<review:reviewId>", access=READ, query=LocationQuery, data=ReviewDetail, errors=_ERRORS)
 async def get_review(services: Services, location: AllowedLocation, review_id: str) -> Rendered:
     """Get a review.
 
@@ -44,7 +34,7 @@ async def get_review(services: Services, location: AllowedLocation, review_id: s
 
 @routes.endpoint(
     "PUT /reviews/<review:reviewId>/reply",
-    access=user_or_service(Permission.WRITE),
+    access=WRITE,
     query=LocationQuery,
     body=dict,
     body_schema=ReplyBody,
@@ -61,11 +51,7 @@ async def reply_to_review(services: Services, location: AllowedLocation, review_
 
 
 @routes.endpoint(
-    "DELETE /reviews/<review:reviewId>/reply",
-    access=user_or_service(Permission.WRITE),
-    query=LocationQuery,
-    data=ReplyDeleted,
-    errors=_ERRORS,
+    "DELETE /reviews/<review:reviewId>/reply", access=WRITE, query=LocationQuery, data=ReplyDeleted, errors=_ERRORS
 )
 async def delete_reply(services: Services, location: AllowedLocation, review_id: str) -> ReplyDeleted:
     """Delete a reply.

@@ -1,6 +1,6 @@
 """Sync: compare, push, history."""
 
-from profilesvc.api.endpoint import Routes
+from profilesvc.api.endpoint import READ, WRITE, Routes
 from profilesvc.contract.errors import (
     CONFLICT,
     LOCATION_NOT_VERIFIED,
@@ -12,9 +12,7 @@ from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.location import Location
 from profilesvc.contract.sync import SyncComparison, SyncHistory, SyncHistoryQuery, SyncPreview, SyncQuery, SyncResult
 from profilesvc.domain.masks import masked_body
-from profilesvc.domain.permissions import Permission
 from profilesvc.services import comparison, sync
-from profilesvc.services.access import user_or_service
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.idempotency import IdempotencyKey
 
@@ -22,10 +20,7 @@ routes = Routes("sync")
 
 
 @routes.endpoint(
-    "GET /sync/comparison/<location:locationId>",
-    access=user_or_service(Permission.READ),
-    data=SyncComparison,
-    errors=(PROVIDER_API_ERROR,),
+    "GET /sync/comparison/<location:locationId>", access=READ, data=SyncComparison, errors=(PROVIDER_API_ERROR,)
 )
 async def compare_profile(services: Services, location: AllowedLocation) -> SyncComparison:
     """Compare a profile.
@@ -37,7 +32,7 @@ async def compare_profile(services: Services, location: AllowedLocation) -> Sync
 
 @routes.endpoint(
     "POST /sync/<location:locationId>",
-    access=user_or_service(Permission.WRITE),
+    access=WRITE,
     query=SyncQuery,
     body=dict,
     body_schema=Location,
@@ -65,12 +60,7 @@ async def sync_profile(
     return await sync.run(services, caller, location, body, idempotency)
 
 
-@routes.endpoint(
-    "GET /sync/history/<location:locationId>",
-    access=user_or_service(Permission.READ),
-    query=SyncHistoryQuery,
-    data=SyncHistory,
-)
+@routes.endpoint("GET /sync/history/<location:locationId>", access=READ, query=SyncHistoryQuery, data=SyncHistory)
 async def list_sync_history(services: Services, location: AllowedLocation, query: SyncHistoryQuery) -> SyncHistory:
     """List past syncs.
 

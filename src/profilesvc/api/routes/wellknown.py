@@ -11,9 +11,7 @@ _AUTHENTICATION = ["client_secret_basic", "client_secret_post"]
 
 
 @routes.endpoint(
-    "GET /.well-known/oauth-authorization-server",
-    response=ServerMetadata,
-    headers={"Cache-Control": "max-age=3600"},
+    "GET /.well-known/oauth-authorization-server", response=ServerMetadata, headers={"Cache-Control": "max-age=3600"}
 )
 async def find_server_metadata(services: Services) -> ServerMetadata:
     """Find the OAuth endpoints.

@@ -31,12 +31,8 @@ def clock(date: str | None, now: float) -> Check:
     if difference <= _CLOCK_WARN:
         return Check("clock", "ok", f"differs by at most {_CLOCK_WARN} s")
     status: Status = "warn" if difference <= _CLOCK_FAIL else "fail"
-    return Check(
-        "clock",
-        status,
-        f"differs by {difference:.0f} s",
-        "run NTP on both machines, because tokens expire by the clock",
-    )
+    hint = "run NTP on both machines, because tokens expire by the clock"
+    return Check("clock", status, f"differs by {difference:.0f} s", hint)
 
 
 async def inside(settings: Settings) -> AsyncIterator[Check]:

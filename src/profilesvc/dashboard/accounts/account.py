@@ -15,17 +15,12 @@ blueprint = Blueprint("account", __name__)
 _PATH = f"{pages.PATH}/account"
 
 
-@view(blueprint, "/account")
-async def show(visit: Visit) -> Response:
-    return await _page(visit)
-
-
 @view(blueprint, "/account/sign-out", "POST")
 async def sign_out_everywhere(visit: Visit) -> Response:
     try:
         problems.require_confirmation("sure" in await request.form)
     except ServiceError as error:
-        return await _page(visit, error)
+        return await show(visit, error)
     await account.sign_out_everywhere(visit.services, visit.caller)
     response = pages.redirect(f"{pages.PATH}/sign-in")
     cookies.remove(response, visit.services, cookies.SESSION)
@@ -55,7 +50,8 @@ async def export(visit: Visit) -> Response:
     return await exports.stream(visit, "my-data", "zip", make)
 
 
-async def _page(visit: Visit, error: ServiceError | None = None) -> Response:
+@view(blueprint, "/account")
+async def show(visit: Visit, error: ServiceError | None = None) -> Response:
     user = await account.read(visit.services, visit.caller)
     live = await sessions.list_live(visit.services, visit.caller, visit.token)
     return pages.page(

@@ -25,18 +25,13 @@ _NAMED = {
 }
 
 
-@view(blueprint, _PATH)
-async def show(visit: Visit) -> Response:
-    return await _page(visit)
-
-
 @view(blueprint, _PATH, "POST", TEXTS)
 async def delete(visit: Visit) -> Response:
     typed = (await request.form).get("email", "")
     try:
         await deletion.request_own(visit.services, visit.caller, visit.token, typed)
     except ServiceError as error:
-        return await _page(visit, typed, error)
+        return await show(visit, typed, error)
     response = pages.redirect(f"{pages.PATH}{_DONE}")
     cookies.remove(response, visit.services, cookies.SESSION)
     return response
@@ -49,7 +44,8 @@ async def deleted() -> Response:
     return pages.page("account_deleted.html")
 
 
-async def _page(visit: Visit, typed: str = "", error: ServiceError | None = None) -> Response:
+@view(blueprint, _PATH)
+async def show(visit: Visit, typed: str = "", error: ServiceError | None = None) -> Response:
     plan = await deletion.plan(visit.services, visit.caller, visit.token)
     counted = [ngettext(*_NAMED[name], plan.rows[name]) for name in _NAMED if plan.rows[name]]
     return pages.page(

@@ -8,7 +8,7 @@ from werkzeug.datastructures import MultiDict
 
 from profilesvc.api.html_forms import TEXTS
 from profilesvc.api.parsing import checked
-from profilesvc.contract.provider_connections import FoundLocation, ProviderConnectionDetail, ProviderConnectionImport
+from profilesvc.contract.provider_connections import ProviderConnectionImport
 from profilesvc.dashboard import cookies, exports, pages, problems
 from profilesvc.dashboard.visits import Visit, admit_if_signed_in, counted_by_address, view
 from profilesvc.domain.errors import ServiceError
@@ -26,11 +26,7 @@ _IMPORT = TEXTS._replace(fields=1_100)  # a login may reach that many locations
 
 
 @view(blueprint, _LIST)
-async def show(visit: Visit) -> Response:
-    return await _list(visit)
-
-
-async def _list(visit: Visit, link: str | None = None) -> Response:
+async def show(visit: Visit, link: str | None = None) -> Response:
     listed = await logins.list_all(visit.services, visit.caller)
     problem = None if visit.services.provider.consent.is_configured else provider_consent.NO_CLIENT
     return pages.page("connections.html", visit=visit, connections=listed.connections, link=link, problem=problem)
@@ -52,7 +48,7 @@ def _redirect(services: Services, begun: Begun) -> Response:
 @view(blueprint, f"{_LIST}/links", "POST")
 async def link(visit: Visit) -> Response:
     """Show a connect link once."""
-    return await _list(visit, provider_consent.new_link(visit.services, visit.caller).url)
+    return await show(visit, provider_consent.new_link(visit.services, visit.caller).url)
 
 
 @blueprint.get(f"{_LIST}/link/<link>")
@@ -89,11 +85,7 @@ async def callback() -> Response:
 
 
 @view(blueprint, _ONE)
-async def one(visit: Visit, connection_id: str) -> Response:
-    return await _one(visit, connection_id)
-
-
-async def _one(
+async def one(
     visit: Visit,
     connection_id: str,
     error: ServiceError | None = None,
@@ -113,11 +105,14 @@ async def _one(
         failure = failed
         entry = await logins.summary(services, caller, connection_id)
     wanted, form = request.args.get("search", ""), form or MultiDict()
+    accounts, text = [] if detail is None else detail.accounts, wanted.casefold()
+    every_location = [location for account in accounts for location in account.locations]
+    matching = [each for each in every_location if text in f"{each.title} {each.address}".casefold()]
     return pages.page(
         "connection.html",
         visit=visit,
         connection=entry,
-        found=[] if detail is None else _matching(detail, wanted),
+        found=sorted(matching, key=lambda each: (each.title.casefold(), each.name)),
         failure=failure,
         search=wanted,
         everything="all" in request.args,
@@ -127,14 +122,6 @@ async def _one(
         chosen=form.getlist("locations"),
         problems=problems.from_error(error),
     )
-
-
-def _matching(detail: ProviderConnectionDetail, wanted: str) -> list[FoundLocation]:
-    """Return the locations whose title or address contains the text, by title."""
-    every_location = [location for account in detail.accounts for location in account.locations]
-    text = wanted.casefold()
-    matching = [each for each in every_location if text in f"{each.title} {each.address}".casefold()]
-    return sorted(matching, key=lambda each: (each.title.casefold(), each.name))
 
 
 @view(blueprint, f"{_ONE}/import", "POST", _IMPORT)
@@ -151,8 +138,8 @@ async def import_chosen(visit: Visit, connection_id: str) -> Response:
         body = checked(ProviderConnectionImport, values, "body")
         done = await logins.import_locations(visit.services, visit.caller, connection_id, body)
     except ServiceError as error:
-        return await _one(visit, connection_id, error, form=form)
-    return await _one(visit, connection_id, done=done)
+        return await one(visit, connection_id, error, form=form)
+    return await one(visit, connection_id, done=done)
 
 
 @view(blueprint, f"{_ONE}/data.json")
@@ -168,5 +155,5 @@ async def disconnect(visit: Visit, connection_id: str) -> Response:
         problems.require_confirmation("sure" in await request.form)
         await logins.disconnect(visit.services, visit.caller, connection_id)
     except ServiceError as error:
-        return await _one(visit, connection_id, error)
+        return await one(visit, connection_id, error)
     return pages.redirect(f"{pages.PATH}{_LIST}", "disconnected")

@@ -88,11 +88,6 @@ async def create(visit: Visit) -> Response:
     return pages.page("secret.html", visit=visit, created=created, new=True)
 
 
-@view(blueprint, "/keys/<client_id>")
-async def one(visit: Visit, client_id: str) -> Response:
-    return await _one(visit, client_id)
-
-
 @view(blueprint, "/keys/<client_id>/roll", "POST")
 async def roll(visit: Visit, client_id: str) -> Response:
     form = await request.form
@@ -102,24 +97,24 @@ async def roll(visit: Visit, client_id: str) -> Response:
         problems.require_confirmation(overlap != 0 or "sure" in form)
         created = await credentials.roll(visit.services, visit.caller, client_id, body)
     except ServiceError as error:
-        return await _one(visit, client_id, error=error, action="leaked" if overlap == 0 else "roll")
+        return await one(visit, client_id, error=error, action="leaked" if overlap == 0 else "roll")
     return pages.page("secret.html", visit=visit, created=created, new=False, is_ended=overlap == 0)
 
 
 @view(blueprint, "/keys/<client_id>/change", "POST", TEXTS)
 async def change(visit: Visit, client_id: str) -> Response:
-    edit = key_form.edit_of(await _own(visit, client_id)).fill(await request.form)
+    edit = key_form.edit_of(await keys.get(visit.services, visit.caller, client_id)).fill(await request.form)
     try:
         if body := key_form.change_of(edit):
             await key_changes.change(visit.services, visit.caller, client_id, body)
     except ServiceError as error:
-        return await _one(visit, client_id, error=error, action="change", edit=edit)
+        return await one(visit, client_id, error=error, action="change", edit=edit)
     return pages.redirect(f"{pages.PATH}/keys/{client_id}", "key_changed" if body else "saved")
 
 
 @view(blueprint, "/keys/<client_id>/end-secret")
 async def confirm_end(visit: Visit, client_id: str) -> Response:
-    return pages.page("end_secret.html", visit=visit, key=await _own(visit, client_id))
+    return pages.page("end_secret.html", visit=visit, key=await keys.get(visit.services, visit.caller, client_id))
 
 
 @view(blueprint, "/keys/<client_id>/end-secret", "POST")
@@ -134,7 +129,7 @@ async def deactivate(visit: Visit, client_id: str) -> Response:
         problems.require_confirmation("sure" in await request.form)
         await keys.deactivate(visit.services, client_id, "user_requested", caller=visit.caller)
     except ServiceError as error:
-        return await _one(visit, client_id, error=error, action="deactivate")
+        return await one(visit, client_id, error=error, action="deactivate")
     return pages.redirect(f"{pages.PATH}/keys/{client_id}", "paused")
 
 
@@ -143,13 +138,13 @@ async def reactivate(visit: Visit, client_id: str) -> Response:
     try:
         await keys.reactivate_own(visit.services, visit.caller, client_id)
     except ServiceError as error:
-        return await _one(visit, client_id, error=error)
+        return await one(visit, client_id, error=error)
     return pages.redirect(f"{pages.PATH}/keys/{client_id}", "resumed")
 
 
 @view(blueprint, "/keys/<client_id>/revoke")
 async def confirm(visit: Visit, client_id: str) -> Response:
-    return pages.page("revoke.html", visit=visit, key=await _own(visit, client_id))
+    return pages.page("revoke.html", visit=visit, key=await keys.get(visit.services, visit.caller, client_id))
 
 
 @view(blueprint, "/keys/<client_id>/revoke", "POST")
@@ -166,10 +161,10 @@ async def badge(visit: Visit, client_id: str) -> Response:
         problems.require_confirmation("sure" in form or not await _has_badge(visit, client_id))
         secret = await badges.show(visit.services, visit.caller, client_id, is_on)
     except ServiceError as error:
-        return await _one(visit, client_id, error=error, action=f"badge-{'on' if is_on else 'off'}")
+        return await one(visit, client_id, error=error, action=f"badge-{'on' if is_on else 'off'}")
     if secret is None:
         return pages.redirect(f"{pages.PATH}/keys/{client_id}", "badge-off")
-    return await _one(visit, client_id, f"{visit.services.settings.base_url}{pages.PATH}/badge/{secret}")
+    return await one(visit, client_id, f"{visit.services.settings.base_url}{pages.PATH}/badge/{secret}")
 
 
 @view(blueprint, "/keys/<client_id>/grace", "POST", TEXTS)
@@ -182,7 +177,7 @@ async def grace(visit: Visit, client_id: str) -> Response:
             change = checked(KeyAlertsChange, {"grace_seconds": round(_hours(edit.inputs["grace"]) * 3600)}, "body")
             await key_alerts.change(visit.services, visit.caller, client_id, change)
     except ServiceError as error:
-        return await _one(visit, client_id, error=error, action="alerts", edit=edit)
+        return await one(visit, client_id, error=error, action="alerts", edit=edit)
     return pages.redirect(f"{pages.PATH}/keys/{client_id}#alerts", "saved")
 
 
@@ -196,7 +191,7 @@ async def snooze(visit: Visit, client_id: str) -> Response:
         until = iso(visit.now + days * DAY) if days else None
         await key_alerts.change(visit.services, visit.caller, client_id, KeyAlertsChange(snoozed_until=until))
     except ServiceError as error:
-        return await _one(visit, client_id, error=error, action="alerts")
+        return await one(visit, client_id, error=error, action="alerts")
     return pages.redirect(f"{pages.PATH}/keys/{client_id}#alerts", "saved")
 
 
@@ -225,11 +220,6 @@ async def _list(visit: Visit, form: Mapping[str, str], error: ServiceError | Non
     )
 
 
-async def _own(visit: Visit, client_id: str) -> KeyDetails:
-    """Return a key of the user, revoked or not, or raise NOT_FOUND."""
-    return await keys.get(visit.services, visit.caller, client_id)
-
-
 async def _site(visit: Visit, key: KeyDetails) -> str | None:
     """Return the name of the site of a key, or None if its location is disconnected."""
     try:
@@ -250,7 +240,8 @@ async def _has_badge(visit: Visit, client_id: str) -> bool:
     return live is not None and bool(live.row.has_badge)
 
 
-async def _one(
+@view(blueprint, "/keys/<client_id>")
+async def one(
     visit: Visit,
     client_id: str,
     badge_url: str | None = None,
@@ -263,7 +254,7 @@ async def _one(
     `action` is the form that failed with `error`; the ids of its inputs start with it. `edit` is that form, if it was
     typed.
     """
-    key, live = await _own(visit, client_id), await _live(visit, client_id)
+    key, live = await keys.get(visit.services, visit.caller, client_id), await _live(visit, client_id)
     alerts = None if live is None else await key_alerts.get(visit.services, visit.caller, client_id)
     grace = None if alerts is None else key_form.grace_of(alerts)
     trail = await audit.key_trail(visit.services, visit.caller, client_id, AuditQuery(limit=_EVENTS))

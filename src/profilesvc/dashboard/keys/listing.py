@@ -16,17 +16,13 @@ from profilesvc.services.insight.overview import Choice
 PATH = f"{pages.PATH}/keys"
 FEW = 10  # with more keys or locations than this, there is a search
 STATES = Words(
-    {
-        "active": N_("Active"),
-        "deactivated": N_("Deactivated"),
-        "unused": N_("Never used"),
-        "revoked": N_("Revoked or expired"),
-        "all": N_("All, also revoked"),
-    }
+    active=N_("Active"),
+    deactivated=N_("Deactivated"),
+    unused=N_("Never used"),
+    revoked=N_("Revoked or expired"),
+    all=N_("All, also revoked"),
 )
-SORTS = Words(
-    {"created": N_("Newest"), "name": N_("Name"), "location": N_("Location"), "used": N_("Longest without use")}
-)
+SORTS = Words(created=N_("Newest"), name=N_("Name"), location=N_("Location"), used=N_("Longest without use"))
 CHOICES: Choices = {"q": None, "state": tuple(STATES), "sort": tuple(SORTS), "page": None}
 _MOST_MATCHES = 10  # locations that a search shows
 
@@ -37,7 +33,6 @@ def listing_of(given: Mapping[str, str]) -> Listing:
 
 
 async def search(visit: Visit, listing: Listing, choices: list[Choice]) -> list[KeyEntry]:
-    """Return the keys that a list finds, in its order."""
     titles = {choice.name: choice.title for choice in choices}
     state = listing.get("state")
     entries = await overview.all_keys(visit.services, visit.caller, ended=state in ("revoked", "all"))
@@ -70,7 +65,6 @@ HEADER = (
 
 
 def row(key: KeyEntry, titles: dict[str, str]) -> tuple[object, ...]:
-    """Return a key as a row of the file."""
     where = key.assigned_location_id
     state = STATES[key.status], key.deactivation_reason
     times = key.created_at, key.last_used_at, key.expires_at

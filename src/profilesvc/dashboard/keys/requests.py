@@ -37,7 +37,6 @@ class Sums(NamedTuple):
 
     @classmethod
     def of(cls, days: Sequence[UsageDay]) -> "Sums":
-        """Add up days."""
         errors = sum(day.client_errors + day.server_errors for day in days)
         return cls(sum(day.requests for day in days), errors)
 

@@ -20,11 +20,6 @@ _DONE = ("added", "sent", "saved")  # what the pages confirm: an argument with t
 blueprint = Blueprint("alerts", __name__)
 
 
-@view(blueprint, "/alerts")
-async def show(visit: Visit) -> Response:
-    return await _list(visit)
-
-
 @view(blueprint, "/alerts", "POST", TEXTS)
 async def create(visit: Visit) -> Response:
     """Add the address of the form, or without one that of the login."""
@@ -35,13 +30,8 @@ async def create(visit: Visit) -> Response:
     try:
         added = await alerts.create(visit.services, visit.caller, checked(AlertCreate, values, "body"))
     except ServiceError as error:
-        return await _list(visit, form.get("address", ""), error)
+        return await show(visit, form.get("address", ""), error)
     return pages.redirect(f"{pages.PATH}/alerts?added={added.id}")
-
-
-@view(blueprint, "/alerts/<alert_id>")
-async def one(visit: Visit, alert_id: str) -> Response:
-    return await _one(visit, alert_id)
 
 
 @view(blueprint, "/alerts/<alert_id>", "POST", TEXTS)
@@ -53,7 +43,7 @@ async def change(visit: Visit, alert_id: str) -> Response:
         if body := alert_form.change_of(edit, titles):
             await alerts.change(visit.services, visit.caller, alert_id, body)
     except ServiceError as error:
-        return await _one(visit, alert_id, edit, error)
+        return await one(visit, alert_id, edit, error)
     return pages.redirect(f"{pages.PATH}/alerts?saved={alert_id}")
 
 
@@ -63,7 +53,7 @@ async def test(visit: Visit, alert_id: str) -> Response:
     try:
         await alerts.test(visit.services, visit.caller, alert_id)
     except ServiceError as error:
-        return await _list(visit, error=error)
+        return await show(visit, error=error)
     return pages.redirect(f"{pages.PATH}/alerts?sent={alert_id}")
 
 
@@ -74,7 +64,7 @@ async def switch(visit: Visit, alert_id: str) -> Response:
     try:
         await alerts.change(visit.services, visit.caller, alert_id, AlertChange(enabled=enabled))
     except ServiceError as error:
-        return await _list(visit, error=error)
+        return await show(visit, error=error)
     return pages.redirect(f"{pages.PATH}/alerts?added={alert_id}")
 
 
@@ -83,12 +73,13 @@ async def delete(visit: Visit, alert_id: str) -> Response:
     try:
         problems.require_confirmation("sure" in await request.form)
     except ServiceError as error:
-        return await _one(visit, alert_id, error=error, prefix="delete-")
+        return await one(visit, alert_id, error=error, prefix="delete-")
     await alerts.delete(visit.services, visit.caller, alert_id)
     return pages.redirect(f"{pages.PATH}/alerts", "removed")
 
 
-async def _list(visit: Visit, typed: str = "", error: ServiceError | None = None) -> Response:
+@view(blueprint, "/alerts")
+async def show(visit: Visit, typed: str = "", error: ServiceError | None = None) -> Response:
     """Return the page of addresses. After an `error`, `typed` is the address that the user entered."""
     settings, entries = visit.services.settings, (await alerts.list_all(visit.services, visit.caller)).alerts
     _, email = await overview.person(visit.services, visit.caller)
@@ -107,7 +98,8 @@ async def _list(visit: Visit, typed: str = "", error: ServiceError | None = None
     )
 
 
-async def _one(
+@view(blueprint, "/alerts/<alert_id>")
+async def one(
     visit: Visit, alert_id: str, edit: Edit | None = None, error: ServiceError | None = None, prefix: str = ""
 ) -> Response:
     """Return the page of an address. After an `error`, `edit` is what the user entered."""

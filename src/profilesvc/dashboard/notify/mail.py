@@ -37,7 +37,6 @@ async def outbox() -> Response:
 
 @view(blueprint, "/mail/clock", "POST")
 async def move(visit: Visit) -> Response:
-    """Move the clock of a demo."""
     clock = visit.services.clock
     if not isinstance(clock, ShiftedClock):
         raise ServiceError(NOT_FOUND, "Page not found.")

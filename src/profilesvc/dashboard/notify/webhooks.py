@@ -31,27 +31,18 @@ blueprint = Blueprint("webhooks", __name__)
 _FORM = TEXTS._replace(secrets=frozenset({"url"}))  # the addresses of some services work like a secret
 
 
-@view(blueprint, "/webhooks")
-async def show(visit: Visit) -> Response:
-    return await _list(visit, MultiDict())
-
-
 @view(blueprint, "/webhooks", "POST", _FORM)
 async def create(visit: Visit) -> Response:
     form = await request.form
-    values = {**_values(form), "format": form.get("format", "")}
+    values: JsonObject = {name: form.get(name, "").strip() for name in ("url", "description")}
+    values |= {"types": form.getlist("types"), "format": form.get("format", "")}
     try:
         created = await webhooks.create(visit.services, visit.caller, checked(WebhookCreate, values, "body"))
     except ServiceError as error:
-        return await _list(visit, form, error)
+        return await show(visit, form, error)
     if created.secret is None:  # a chat has none
         return pages.redirect(f"{pages.PATH}/webhooks/{created.id}", "webhook-created")
     return pages.page("webhook_secret.html", visit=visit, id=created.id, secret=created.secret, until=None)
-
-
-@view(blueprint, "/webhooks/<webhook_id>")
-async def one(visit: Visit, webhook_id: str) -> Response:
-    return await _one(visit, webhook_id)
 
 
 @view(blueprint, "/webhooks/<webhook_id>/live")
@@ -65,12 +56,13 @@ async def change(visit: Visit, webhook_id: str) -> Response:
     form, entry = await request.form, await webhooks.get(visit.services, visit.caller, webhook_id)
     edit = _edit_of(entry).fill(form, {"types": form.getlist("types")})
     try:
-        edit.require_no_conflict(lambda name: _in_words(edit.current[name]))
+        current = {**edit.current, "types": event_words.kinds(entry.types)}
+        edit.require_no_conflict(lambda name: current[name])
         if values := edit.changed():
             body = checked(WebhookChange, values, "body")
             await webhooks.change(visit.services, visit.caller, webhook_id, body)
     except ServiceError as error:
-        return await _one(visit, webhook_id, edit, error)
+        return await one(visit, webhook_id, edit, error)
     return pages.redirect(f"{pages.PATH}/webhooks/{webhook_id}", "saved")
 
 
@@ -86,7 +78,7 @@ async def test(visit: Visit, webhook_id: str) -> Response:
     try:
         queued = await deliveries.test(visit.services, visit.caller, webhook_id)
     except ServiceError as error:
-        return await _one(visit, webhook_id, error=error)
+        return await one(visit, webhook_id, error=error)
     return pages.redirect(f"{pages.PATH}/webhooks/{webhook_id}/deliveries/{queued.id}", "test-queued")
 
 
@@ -98,7 +90,7 @@ async def recover(visit: Visit, webhook_id: str) -> Response:
         body = checked(WebhookRecover, {"since": f"{since}{':00' * (len(since) == _MINUTES)}Z"}, "body")
         recovered = await deliveries.recover(visit.services, visit.caller, webhook_id, body)
     except ServiceError as error:
-        return await _one(visit, webhook_id, error=error, prefix="recover-", since=since)
+        return await one(visit, webhook_id, error=error, prefix="recover-", since=since)
     return pages.redirect(f"{pages.PATH}/webhooks/{webhook_id}?done=recovered&queued={recovered.queued}")
 
 
@@ -108,7 +100,7 @@ async def roll(visit: Visit, webhook_id: str) -> Response:
         problems.require_confirmation("sure" in await request.form)
         rolled = await webhooks.roll(visit.services, visit.caller, webhook_id)
     except ServiceError as error:
-        return await _one(visit, webhook_id, error=error, prefix="roll-")
+        return await one(visit, webhook_id, error=error, prefix="roll-")
     values: JsonObject = {"id": rolled.id, "secret": rolled.secret, "until": rolled.previous_secret_expires_at}
     return pages.page("webhook_secret.html", visit=visit, **values)
 
@@ -118,29 +110,19 @@ async def delete(visit: Visit, webhook_id: str) -> Response:
     try:
         problems.require_confirmation("sure" in await request.form)
     except ServiceError as error:
-        return await _one(visit, webhook_id, error=error, prefix="delete-")
+        return await one(visit, webhook_id, error=error, prefix="delete-")
     await webhooks.delete(visit.services, visit.caller, webhook_id)
     return pages.redirect(f"{pages.PATH}/webhooks", "removed")
-
-
-def _values(form: "MultiDict[str, str]") -> JsonObject:
-    return {
-        "url": form.get("url", "").strip(),
-        "description": form.get("description", "").strip(),
-        "types": form.getlist("types"),
-    }
 
 
 def _edit_of(entry: WebhookEntry) -> Edit:
     return Edit({"url": entry.url, "description": entry.description, "types": entry.types})
 
 
-def _in_words(value: str | list[str]) -> str:
-    return value if isinstance(value, str) else event_words.kinds(value)
-
-
-async def _list(visit: Visit, form: "MultiDict[str, str]", error: ServiceError | None = None) -> Response:
+@view(blueprint, "/webhooks")
+async def show(visit: Visit, form: "MultiDict[str, str] | None" = None, error: ServiceError | None = None) -> Response:
     """Return the page of webhooks. After an `error`, `form` is what the user entered."""
+    form = form or MultiDict()
     listed = await webhooks.list_all(visit.services, visit.caller)
     return pages.page(
         "webhooks.html",
@@ -154,7 +136,8 @@ async def _list(visit: Visit, form: "MultiDict[str, str]", error: ServiceError |
     )
 
 
-async def _one(
+@view(blueprint, "/webhooks/<webhook_id>")
+async def one(
     visit: Visit,
     webhook_id: str,
     edit: Edit | None = None,

@@ -88,16 +88,13 @@ async def all_sites(visit: Visit) -> Response:
     month = Month.asked(visit)
     listing = Listing.of(f"{pages.PATH}/calendar", request.args, dict.fromkeys(_PARAMETERS))
     every = await overview.sites(visit.services, visit.caller)
-    sites = {site.row.name: site for site in every if _is_wanted(site, listing)}
+    wanted, business = listing.get("q"), listing.get("business")
+    of_business = [site for site in every if business in ("", site.row.business_name)]
+    sites = {site.row.name: site for site in of_business if matches(wanted, site.title)}
     every_place = await drafts.places(visit.services, visit.caller.owner_id, None, month.start, month.end)
     places = [place for place in every_place if place.location_name in sites]
     businesses = sorted({site.row.business_name for site in every if site.row.business_name})
     return await _page("calendar_of_all.html", visit, month, places, sites, listing=listing, businesses=businesses)
-
-
-def _is_wanted(site: SiteView, listing: Listing) -> bool:
-    business = listing.get("business")
-    return matches(listing.get("q"), site.title) and (not business or site.row.business_name == business)
 
 
 async def _page(

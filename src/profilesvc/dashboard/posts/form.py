@@ -144,12 +144,7 @@ def _schedule(values: dict[str, str], default: dict[str, str]) -> JsonObject:
     times = {side: _numbers(typed.get(f"{side}_time", ""), ":", _TIME) for side in ("start", "end")}
     days = {side: _numbers(values.get(f"{side}_date", ""), "-", _DAY) for side in ("start", "end")}
     return _present(
-        {
-            "startDate": days["start"],
-            "startTime": times["start"],
-            "endDate": days["end"],
-            "endTime": times["end"],
-        }
+        {"startDate": days["start"], "startTime": times["start"], "endDate": days["end"], "endTime": times["end"]}
     )
 
 

@@ -46,7 +46,8 @@ async def act(visit: Visit) -> Response:
         if intent in ("search", "edit"):
             return await _form_page(visit, form)
         post_form.require_kind(form)
-        chosen, document = await _chosen(visit, form), post_form.document(form)
+        ids, document = set(form.getlist("site")), post_form.document(form)
+        chosen = [site for site in await overview.sites(visit.services, visit.caller) if site.id in ids]
         if intent == "draft":
             _require_sites(chosen)
         elif failures := problems_of(lambda: _require_sites(chosen), lambda: check_create(document)):
@@ -87,11 +88,6 @@ async def _done(
         once=form.get("once", ""),
         fields=_fields(form),
     )
-
-
-async def _chosen(visit: Visit, form: "MultiDict[str, str]") -> list[SiteView]:
-    ids = set(form.getlist("site"))
-    return [site for site in await overview.sites(visit.services, visit.caller) if site.id in ids]
 
 
 def _require_sites(chosen: list[SiteView]) -> None:

@@ -13,10 +13,7 @@ from profilesvc.services.drafts import photos
 _MB = 1024 * 1024
 # A phone's photo may be too large, and the other fields are kept. A post may be for all sites of a large plan.
 FORM = TEXTS._replace(fields=700, upload=Upload(32 * _MB, LARGEST))
-_HEADERS = {
-    "Cache-Control": "public, max-age=86400, immutable",
-    "Content-Disposition": "inline",
-}
+_HEADERS = {"Cache-Control": "public, max-age=86400, immutable", "Content-Disposition": "inline"}
 
 
 blueprint = Blueprint("photos", __name__)
@@ -24,7 +21,6 @@ blueprint = Blueprint("photos", __name__)
 
 @blueprint.get("/photos/<name>")
 async def photo(name: str) -> Response:
-    """Serve a photo."""
     content = await photos.read(await counted_by_address(), name)
     response = Response(b"", 200, _HEADERS, content_type=content.media_type)
     response.response = SharedBody(content.content, content)

@@ -93,11 +93,7 @@ async def change(visit: Visit, locationId: str, postId: str) -> Response:
 
 
 async def _edit_page(
-    visit: Visit,
-    location: AllowedLocation,
-    ident: str,
-    edit: Edit,
-    error: ServiceError | None = None,
+    visit: Visit, location: AllowedLocation, ident: str, edit: Edit, error: ServiceError | None = None
 ) -> Response:
     return pages.page(
         "post.html",

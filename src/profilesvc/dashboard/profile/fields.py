@@ -142,11 +142,7 @@ FIELDS: dict[str, Part[Any]] = {
         Part("storefrontAddress", _address, _to_address),
         Part("openInfo", _opening, _to_opening),
         _text("storeCode"),
-        Part(
-            "labels",
-            lambda value: {"labels": _joined(value)},
-            lambda inputs, _: lines(inputs["labels"]) or None,
-        ),
+        Part("labels", lambda value: {"labels": _joined(value)}, lambda inputs, _: lines(inputs["labels"]) or None),
         Part(
             "adWordsLocationExtensions",
             lambda value: {"adWordsLocationExtensions": (value or {}).get("adPhone") or ""},

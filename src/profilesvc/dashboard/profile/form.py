@@ -178,7 +178,6 @@ def input_of(path: str) -> str:
 
 
 def part_of(name: str) -> str:
-    """Return the part that an input is of."""
     if name.startswith(CATEGORY):
         return "categories"
     return _FURTHER.get(name, name.partition("-")[0])

@@ -95,7 +95,9 @@ async def _page(
     names = categories_of(form.inputs, form.stored)
     is_edited = location.plan.sync and row.sync_enabled
     offered = await _offered(visit, location, form.stored, names) if is_edited else Offered()
-    known = {**offered.categories, **_named(json.loads(row.profile or "{}"), form.stored)}
+    at_provider = profile_lists.known_categories(json.loads(row.profile or "{}").get("categories"))
+    own = profile_lists.known_categories(form.stored.get("categories"))
+    known = offered.categories | {name: values.category(at_provider.get(name, {"name": name})) for name in own}
     return pages.page(
         "profile.html",
         visit=visit,
@@ -136,13 +138,6 @@ async def _offered(visit: Visit, location: AllowedLocation, stored: JsonObject, 
         cache.clear()
     cache[key] = visit.now, offer
     return offer
-
-
-def _named(provider: JsonObject, stored: JsonObject) -> dict[str, str]:
-    """Return the categories of the profile with the names that people know."""
-    known = profile_lists.known_categories(provider.get("categories"))
-    names = profile_lists.known_categories(stored.get("categories"))
-    return {name: values.category(known.get(name, {"name": name})) for name in names}
 
 
 def _problems(error: ServiceError | None, form: ProfileForm) -> Problems:

@@ -16,11 +16,6 @@ _PATH = "/templates"
 blueprint = Blueprint("reply_templates", __name__)
 
 
-@view(blueprint, _PATH)
-async def show(visit: Visit) -> Response:
-    return await _page(visit, MultiDict())
-
-
 @view(blueprint, _PATH, "POST", TEXTS)
 async def save(visit: Visit) -> Response:
     form = await request.form
@@ -28,7 +23,7 @@ async def save(visit: Visit) -> Response:
     try:
         await reply_templates.save(visit.services, visit.caller, name, text)
     except ServiceError as error:
-        return await _page(visit, form, error)
+        return await show(visit, form, error)
     return pages.redirect(f"{pages.PATH}{_PATH}", "template")
 
 
@@ -38,17 +33,18 @@ async def delete(visit: Visit, template_id: str) -> Response:
         problems.require_confirmation("sure" in await request.form)
         await reply_templates.delete(visit.services, visit.caller, template_id)
     except ServiceError as error:
-        return await _page(visit, MultiDict(), error, f"delete-{template_id}-")
+        return await show(visit, None, error, f"delete-{template_id}-")
     return pages.redirect(f"{pages.PATH}{_PATH}", "removed")
 
 
-async def _page(
-    visit: Visit, form: "MultiDict[str, str]", error: ServiceError | None = None, prefix: str = ""
+@view(blueprint, _PATH)
+async def show(
+    visit: Visit, form: "MultiDict[str, str] | None" = None, error: ServiceError | None = None, prefix: str = ""
 ) -> Response:
     return pages.page(
         "templates.html",
         visit=visit,
         templates=await reply_templates.listing(visit.services, visit.caller),
-        form=form,
+        form=form or MultiDict(),
         problems=problems.from_error(error, prefix),
     )

@@ -181,7 +181,10 @@ class Provider:
             response = await http.post(url, headers=headers, content=form)
         if response.is_server_error:
             response.raise_for_status()
-        tokens = _json(response.content[:_LARGEST])
+        try:
+            tokens = json.loads(response.content[:_LARGEST])
+        except ValueError:
+            tokens = None
         if isinstance(tokens, dict):
             return tokens
         if response.is_client_error:
@@ -202,17 +205,15 @@ class Provider:
             metadata = json.loads(response.content[:_LARGEST])
             if metadata["issuer"] != issuer:
                 raise ValueError("issuer")
-            for name in ("authorization_endpoint", "token_endpoint"):
-                self._check(metadata[name])
+            # Codes and secrets are sent over TLS. Development also allows plain HTTP.
+            schemes = ("https",) if self.services.settings.production else ("https", "http")
+            if any(
+                urlsplit(metadata[name]).scheme not in schemes for name in ("authorization_endpoint", "token_endpoint")
+            ):
+                raise ValueError("address")
         except (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise _unreachable() from error
         return cast(JsonObject, metadata)
-
-    def _check(self, url: str) -> None:
-        """Check that codes and secrets are sent over TLS; development also allows plain HTTP."""
-        parts, production = urlsplit(url), self.services.settings.production
-        if parts.scheme != "https" and (production or parts.scheme != "http"):
-            raise ValueError("address")
 
 
 def _method(metadata: JsonObject) -> str:
@@ -220,14 +221,6 @@ def _method(metadata: JsonObject) -> str:
     methods = metadata.get("token_endpoint_auth_methods_supported")
     is_basic = not isinstance(methods, list) or not methods or "client_secret_basic" in methods
     return "client_secret_basic" if is_basic else "client_secret_post"
-
-
-def _json(content: bytes) -> object:
-    """Return the value of a JSON document, None if it is none."""
-    try:
-        return json.loads(content)
-    except ValueError:
-        return None
 
 
 def _rejected(code: str) -> ServiceError:

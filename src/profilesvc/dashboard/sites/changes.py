@@ -31,7 +31,6 @@ class Changes:
 
     @property
     def mask(self) -> str:
-        """The mask of all changes."""
         return ",".join(dict.fromkeys(path for entry in self.entries for path in entry.mask.split(",")))
 
 

@@ -23,22 +23,18 @@ LIVE = f"{pages.PATH}/sites/live"
 FEW = 10  # with more sites than this, each is a row
 STATES = ("online", "idle", "offline", "deactivated", "none")
 SORTS = Words(
-    {
-        "attention": N_("Problems first"),
-        "name": N_("Name"),
-        "business": N_("Business"),
-        "heartbeat": N_("Oldest heartbeat"),
-        "checked": N_("Oldest check"),
-    }
+    attention=N_("Problems first"),
+    name=N_("Name"),
+    business=N_("Business"),
+    heartbeat=N_("Oldest heartbeat"),
+    checked=N_("Oldest check"),
 )
 NEEDS = Words(
-    {
-        "any": N_("Any problem"),
-        "drift": N_("Fields that differ"),
-        "rejected": N_("Rejected posts"),
-        "no_key": N_("No key"),
-        "unverified": N_("Not verified"),
-    }
+    any=N_("Any problem"),
+    drift=N_("Fields that differ"),
+    rejected=N_("Rejected posts"),
+    no_key=N_("No key"),
+    unverified=N_("Not verified"),
 )
 CHOICES: Choices = {
     "q": None,
@@ -52,17 +48,15 @@ CHOICES: Choices = {
 }
 _MOST_BUSINESSES = 50  # suggested ones
 _TAGS = Words(
-    {
-        "deactivated": N_("Deactivated"),
-        "secret_changed": N_("New secret not used yet"),
-        "token_revoked": N_("Token revoked"),
-        "secret_rejected": N_("Wrong secret"),
-        "was_online": N_("No heartbeat"),
-        "origin_not_allowed": N_("Domain not allowed"),
-        "never_connected": N_("Never connected"),
-        "site_mismatch": N_("Heartbeats of another site"),
-        "unverified": N_("Not verified"),
-    }
+    deactivated=N_("Deactivated"),
+    secret_changed=N_("New secret not used yet"),
+    token_revoked=N_("Token revoked"),
+    secret_rejected=N_("Wrong secret"),
+    was_online=N_("No heartbeat"),
+    origin_not_allowed=N_("Domain not allowed"),
+    never_connected=N_("Never connected"),
+    site_mismatch=N_("Heartbeats of another site"),
+    unverified=N_("Not verified"),
 )
 _WIDTH = 120  # units of the bar of 30 days: six hours each
 
@@ -80,7 +74,6 @@ class Numbers:
 
     @classmethod
     def of(cls, sites: list[SiteView], plan: Plan) -> "Numbers":
-        """Count the sites."""
         states = Counter(map(state_of, sites))
         return cls(
             len(sites),
@@ -147,7 +140,6 @@ def state_of(site: SiteView) -> str:
 
 
 def search(sites: list[SiteView], listing: Listing) -> list[SiteView]:
-    """Return the sites that a list finds, in its order."""
     matching = [site for site in sites if _is_found(site, listing)]
     order = _ORDERS.get(listing.get("sort"))
     return matching if order is None else sorted(matching, key=order)

@@ -15,20 +15,16 @@ from profilesvc.tokens.signer import random_id
 blueprint = Blueprint("selected", __name__)
 
 TITLES = Words({"sync": N_("Sync several sites"), "pause": N_("Deactivate keys"), "resume": N_("Reactivate keys")})
-BUTTONS = Words(
-    {"sync": N_("Sync them now"), "pause": N_("Deactivate these keys"), "resume": N_("Reactivate these keys")}
-)
+BUTTONS = Words(sync=N_("Sync them now"), pause=N_("Deactivate these keys"), resume=N_("Reactivate these keys"))
 OBSTACLES = Words(
-    {
-        "no_key": N_("Nothing: it has no key."),
-        "paused": N_("Nothing: its keys are deactivated already."),
-        "not_paused": N_("Nothing: none of its keys is paused."),
-        "held": N_("Nothing: you cannot lift the reason why its keys are deactivated. See the page of the key."),
-        "sync_off": N_("Nothing: sync is off."),
-        "never_synced": N_("Nothing: its plugin has never sent a profile."),
-        "plan": N_("Nothing: your plan does not include sync."),
-        "unverified": N_("Nothing: the provider has not verified it."),
-    }
+    no_key=N_("Nothing: it has no key."),
+    paused=N_("Nothing: its keys are deactivated already."),
+    not_paused=N_("Nothing: none of its keys is paused."),
+    held=N_("Nothing: you cannot lift the reason why its keys are deactivated. See the page of the key."),
+    sync_off=N_("Nothing: sync is off."),
+    never_synced=N_("Nothing: its plugin has never sent a profile."),
+    plan=N_("Nothing: your plan does not include sync."),
+    unverified=N_("Nothing: the provider has not verified it."),
 )
 
 

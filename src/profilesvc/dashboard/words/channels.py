@@ -13,12 +13,7 @@ ALERT_STATES = {
     "unconfirmed": ("idle", N_("Not confirmed")),
     "disabled": ("deactivated", N_("Disabled")),
 }
-FORMATS = {
-    "standard": "Standard Webhooks",
-    "slack": "Slack",
-    "teams": "Microsoft Teams",
-    "discord": "Discord",
-}
+FORMATS = {"standard": "Standard Webhooks", "slack": "Slack", "teams": "Microsoft Teams", "discord": "Discord"}
 DELIVERY_STATES: dict[DeliveryState, tuple[str, str]] = {
     "pending": ("idle", N_("Waiting")),
     "delivered": ("online", N_("Delivered")),
@@ -26,19 +21,15 @@ DELIVERY_STATES: dict[DeliveryState, tuple[str, str]] = {
     "skipped": ("deactivated", N_("Not sent")),
 }
 _WEBHOOK_DISABLED = Words(
-    {
-        "owner": N_("You disabled the webhook."),
-        "operator": N_("The operator of this service disabled the webhook."),
-        "gone": N_("The endpoint responded that it no longer exists, so the webhook was disabled."),
-        "failing": N_("Each attempt failed for 5 days, so the webhook was disabled."),
-    }
+    owner=N_("You disabled the webhook."),
+    operator=N_("The operator of this service disabled the webhook."),
+    gone=N_("The endpoint responded that it no longer exists, so the webhook was disabled."),
+    failing=N_("Each attempt failed for 5 days, so the webhook was disabled."),
 )
 _ALERT_DISABLED = Words(
-    {
-        "owner": N_("You switched the alerts to this address off."),
-        "unsubscribed": N_("The reader stopped the alerts by the link in a message."),
-        "rejected": N_("The mail server rejected the address."),
-    }
+    owner=N_("You switched the alerts to this address off."),
+    unsubscribed=N_("The reader stopped the alerts by the link in a message."),
+    rejected=N_("The mail server rejected the address."),
 )
 
 

@@ -137,7 +137,6 @@ def long_hours(period: JsonObject) -> str:
 
 
 def day_after(day: str) -> str:
-    """Return the next day of the week."""
     return DAYS[(DAYS.index(day) + 1) % len(DAYS)]
 
 

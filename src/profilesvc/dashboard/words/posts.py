@@ -27,25 +27,15 @@ LANGUAGES = Words(
         "zh-Hans": N_("Chinese (simplified)"),
     }
 )
-DRAFT_STATES = Words(
-    {
-        "draft": N_("Draft"),
-        "scheduled": N_("Scheduled"),
-        "sending": N_("Being sent"),
-        "failed": N_("Not published"),
-    }
-)
+DRAFT_STATES = Words(draft=N_("Draft"), scheduled=N_("Scheduled"), sending=N_("Being sent"), failed=N_("Not published"))
 REPLY_STATES = Words(
-    {
-        "PENDING": N_("The provider checks your reply before it is public."),
-        "APPROVED": N_("Your reply is public."),
-        "REJECTED": N_("The provider rejected your reply. Change it, and send it again."),
-    }
+    PENDING=N_("The provider checks your reply before it is public."),
+    APPROVED=N_("Your reply is public."),
+    REJECTED=N_("The provider rejected your reply. Change it, and send it again."),
 )
 
 
 def draft_post(draft: Draft) -> JsonObject:
-    """Return the post that a draft describes."""
     post: JsonObject = json.loads(draft.document)
     return post
 

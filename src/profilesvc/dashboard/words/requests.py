@@ -115,7 +115,6 @@ _EXPLAINED: dict[str | tuple[str, str], Explained] = {
 
 
 def operation(one: LoggedRequest) -> str:
-    """Return what a request is for."""
     fitting = [start for start in _OPERATIONS if one.path.startswith(start)]
     return _OPERATIONS[max(fitting, key=len, default="/")]
 

@@ -65,11 +65,7 @@ _FIELDS = Words(
     }
 )
 OPEN_STATES = Words(
-    {
-        "OPEN": N_("Open"),
-        "CLOSED_TEMPORARILY": N_("Closed temporarily"),
-        "CLOSED_PERMANENTLY": N_("Closed permanently"),
-    }
+    OPEN=N_("Open"), CLOSED_TEMPORARILY=N_("Closed temporarily"), CLOSED_PERMANENTLY=N_("Closed permanently")
 )
 _ENUMS = {"openInfo.status", "serviceArea.businessType"}
 _ADDRESS = ("organization", "recipients", "addressLines", "sublocality", "locality", "administrativeArea", "postalCode")
@@ -201,7 +197,6 @@ def category(value: JsonObject) -> str:
 
 
 def service(value: JsonObject) -> str:
-    """Return the name and price of a service."""
     if free := value.get("freeFormServiceItem"):
         name = str(free["label"]["displayName"])
     else:

@@ -7,65 +7,43 @@ from profilesvc.language.texts import N_, Words, _, ngettext
 from profilesvc.services.insight.overview import KeyView, SiteView
 
 STATES = Words(
-    {
-        "online": N_("Online"),
-        "idle": N_("Idle"),
-        "offline": N_("Offline"),
-        "refused": N_("Credentials rejected"),
-        "deactivated": N_("Deactivated"),
-        "none": N_("No key"),
-    }
+    online=N_("Online"),
+    idle=N_("Idle"),
+    offline=N_("Offline"),
+    refused=N_("Credentials rejected"),
+    deactivated=N_("Deactivated"),
+    none=N_("No key"),
 )
 DEACTIVATED = Words(
-    {
-        "billing_issue": N_(
-            "A payment failed or the subscription was cancelled. Pay the invoice to reactivate the key."
-        ),
-        "plan_downgrade": N_("Your plan does not include this location. Upgrade the plan, or free another location."),
-        "security_concern": N_("Deactivated because of suspicious activity. Ask the operator for a new secret."),
-        "user_requested": N_("You deactivated the key. You can reactivate it on the key's page."),
-    }
+    billing_issue=N_("A payment failed or the subscription was cancelled. Pay the invoice to reactivate the key."),
+    plan_downgrade=N_("Your plan does not include this location. Upgrade the plan, or free another location."),
+    security_concern=N_("Deactivated because of suspicious activity. Ask the operator for a new secret."),
+    user_requested=N_("You deactivated the key. You can reactivate it on the key's page."),
 )
 VERDICTS = Words(
-    {
-        "in_step": N_("In sync"),
-        "changed_here": N_("Changed here"),
-        "changed_at_provider": N_("Changed at the provider"),
-        "changed_in_both": N_("Changed in both"),
-        "filtered": N_("Never sent (plan or format)"),
-    }
+    in_step=N_("In sync"),
+    changed_here=N_("Changed here"),
+    changed_at_provider=N_("Changed at the provider"),
+    changed_in_both=N_("Changed in both"),
+    filtered=N_("Never sent (plan or format)"),
 )
 EDITS = Words(
-    {
-        "pending": N_("The provider reviews an edit of this field."),
-        "overridden_by_provider": N_("The public sees a value that the provider has set itself."),
-    }
+    pending=N_("The provider reviews an edit of this field."),
+    overridden_by_provider=N_("The public sees a value that the provider has set itself."),
 )
 OPEN_STATES = values.OPEN_STATES
 SERVED = Words(
-    {
-        "CUSTOMER_AND_BUSINESS_LOCATION": N_("At the address and in areas"),
-        "CUSTOMER_LOCATION_ONLY": N_("Only in areas, not at the address"),
-    }
+    CUSTOMER_AND_BUSINESS_LOCATION=N_("At the address and in areas"),
+    CUSTOMER_LOCATION_ONLY=N_("Only in areas, not at the address"),
 )
 POST_STATES = Words(
-    {
-        "LIVE": N_("Live"),
-        "PROCESSING": N_("In review"),
-        "REJECTED": N_("Rejected"),
-        "SCHEDULED": N_("Scheduled"),
-        "RECURRING": N_("Recurring"),
-    }
+    LIVE=N_("Live"),
+    PROCESSING=N_("In review"),
+    REJECTED=N_("Rejected"),
+    SCHEDULED=N_("Scheduled"),
+    RECURRING=N_("Recurring"),
 )
-ACTORS = Words(
-    {
-        "user": N_("user"),
-        "key": N_("key"),
-        "operator": N_("operator"),
-        "client": N_("client"),
-        "service": N_("service"),
-    }
-)
+ACTORS = Words(user=N_("user"), key=N_("key"), operator=N_("operator"), client=N_("client"), service=N_("service"))
 POST_CLASSES = {"LIVE": "online", "PROCESSING": "idle", "REJECTED": "offline", "SCHEDULED": "idle"}
 KINDS = {
     "STANDARD": (N_("Update"), N_("News or a general update. It must have a text.")),
@@ -74,14 +52,12 @@ KINDS = {
     "ALERT": (N_("Alert"), N_("A special notice, such as changed opening hours in a pandemic.")),
 }
 ACTIONS = Words(
-    {
-        "BOOK": N_("Book"),
-        "ORDER": N_("Order"),
-        "SHOP": N_("Shop"),
-        "LEARN_MORE": N_("Learn more"),
-        "SIGN_UP": N_("Sign up"),
-        "CALL": N_("Call (the profile's phone)"),
-    }
+    BOOK=N_("Book"),
+    ORDER=N_("Order"),
+    SHOP=N_("Shop"),
+    LEARN_MORE=N_("Learn more"),
+    SIGN_UP=N_("Sign up"),
+    CALL=N_("Call (the profile's phone)"),
 )
 EVENTS = Words(
     {
@@ -168,37 +144,31 @@ DONE = Words(
 SNOOZE_DAYS = {1: N_("a day"), 3: N_("three days"), 7: N_("a week"), 30: N_("30 days")}
 CONNECTION_STATES = Words({"active": N_("Connected"), "reauth_required": N_("Ended by the provider")})
 REFUSALS = Words(
-    {
-        "unavailable": N_("not available"),
-        "not_found": N_("the login does not see it"),
-        "plan": N_("imported into no business, because your plan includes no more locations"),
-        "other_business": N_("it stays in another business"),
-    }
+    unavailable=N_("not available"),
+    not_found=N_("the login does not see it"),
+    plan=N_("imported into no business, because your plan includes no more locations"),
+    other_business=N_("it stays in another business"),
 )
 PERMISSIONS = Words(
     {"business.read": N_("Read profiles, posts and reviews"), "business.write": N_("Change profiles, create posts")}
 )
 REASONS = Words(
-    {
-        "billing_issue": N_("billing issue"),
-        "plan_downgrade": N_("plan downgrade"),
-        "security_concern": N_("security concern"),
-        "user_requested": N_("user requested"),
-        "unknown": N_("unknown"),
-        "output_only": N_("output only"),
-        "immutable": N_("immutable"),
-        "plan": N_("plan"),
-    }
+    billing_issue=N_("billing issue"),
+    plan_downgrade=N_("plan downgrade"),
+    security_concern=N_("security concern"),
+    user_requested=N_("user requested"),
+    unknown=N_("unknown"),
+    output_only=N_("output only"),
+    immutable=N_("immutable"),
+    plan=N_("plan"),
 )
 OUTCOMES = Words({"success": N_("Success"), "skipped": N_("Skipped"), "failed": N_("Failed")})
 VERIFICATIONS = Words(
-    {
-        "VERIFIED": N_("verified"),
-        "SUSPENDED": N_("suspended"),
-        "DUPLICATE": N_("duplicate"),
-        "VERIFICATION_REQUESTED": N_("verification requested"),
-        "UNVERIFIED": N_("unverified"),
-    }
+    VERIFIED=N_("verified"),
+    SUSPENDED=N_("suspended"),
+    DUPLICATE=N_("duplicate"),
+    VERIFICATION_REQUESTED=N_("verification requested"),
+    UNVERIFIED=N_("unverified"),
 )
 
 
@@ -215,12 +185,10 @@ def ago(instant: int, now: int) -> str:
 
 
 def reason(name: str) -> str:
-    """Return the text of a reason."""
     return REASONS.get(name) or name.replace("_", " ")
 
 
 def verification(state: str) -> str:
-    """Return the text of a verification state."""
     return VERIFICATIONS.get(state) or state.lower().replace("_", " ")
 
 
@@ -232,7 +200,6 @@ def agent(browser: str, system: str) -> str:
 
 
 def event(name: str) -> str:
-    """Return the text of an audit event."""
     return EVENTS.get(name, name)
 
 

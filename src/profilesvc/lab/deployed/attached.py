@@ -74,7 +74,6 @@ class Attached:
 
     @property
     def business_id(self) -> int:
-        """The id of the location's business."""
         return int(self._baseline["entry"]["businessId"])
 
     @property

@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from profilesvc.contract.json import JsonObject
@@ -50,14 +50,11 @@ class Journal:
 
     def entries(self) -> list[JsonObject]:
         """Return all entries, oldest first."""
-        return list(self._parsed())
-
-    def _parsed(self) -> Iterator[JsonObject]:
+        entries = []
         for line in self.path.read_bytes().splitlines():
-            try:
-                yield json.loads(line)
-            except ValueError:  # incomplete because the machine failed, so its request was never sent
-                continue
+            with suppress(ValueError):  # incomplete because the machine failed, so its request was never sent
+                entries.append(json.loads(line))
+        return entries
 
     def remove(self) -> None:
         """Delete the file once everything is undone."""

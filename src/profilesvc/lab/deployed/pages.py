@@ -61,7 +61,6 @@ class Page:
 
     @property
     def line(self) -> str:
-        """The result as one line."""
         reasons = ", ".join(
             f"{number} {'needs' if number == 1 else 'need'} {reason}" for reason, number in self.skipped.most_common()
         )

@@ -61,7 +61,8 @@ class Safeguard:
             NeedsControl: The request cannot be undone.
         """
         path = unquote(request.url.path)
-        if request.method in {"GET", "HEAD", "OPTIONS"} or path.startswith(_HARMLESS) or _is_preview(request, path):
+        is_preview = path.startswith(f"{API}/sync/") and request.url.params.get_list("validateOnly") == ["true"]
+        if request.method in {"GET", "HEAD", "OPTIONS"} or path.startswith(_HARMLESS) or is_preview:
             return None
         change = self._key(request, path) if path.startswith(_KEYS) else self._public(request, path)
         if change is None:
@@ -109,7 +110,10 @@ class Safeguard:
         if path.endswith("/sync"):
             return {"what": "switch"}
         if parts[0] == "sync" and request.method == "POST":
-            return self._sync(body)
+            values = body if isinstance(body, dict) else {}
+            if lost := irrevocable(values, self._baseline["profile"]):
+                raise NeedsControl(_sentence("the desired values", f"because no sync can undo {', '.join(lost)}"))
+            return {"what": "sync", "body": values}
         if path.endswith("/refresh-verification"):
             return None  # the service stores the same state at its next read anyway
         raise NeedsControl(_sentence("the service", f"because {request.method} {path} cannot be undone"))
@@ -129,13 +133,6 @@ class Safeguard:
         comment = data_of(response).get("reviewReply", {}).get("comment")
         return {"what": "reply", "review": parts[1], "comment": comment}
 
-    def _sync(self, body: object) -> JsonObject:
-        values = body if isinstance(body, dict) else {}
-        lost = irrevocable(values, self._baseline["profile"])
-        if lost:
-            raise NeedsControl(_sentence("the desired values", f"because no sync can undo {', '.join(lost)}"))
-        return {"what": "sync", "body": values}
-
 
 def irrevocable(body: JsonObject, profile: JsonObject) -> list[str]:
     """Return the leaves of a sync that no later sync can undo.
@@ -148,10 +145,6 @@ def irrevocable(body: JsonObject, profile: JsonObject) -> list[str]:
     return [
         path for path, _ in profiles.leaves(body) if path not in desired and (path in filtered or path in at_provider)
     ]
-
-
-def _is_preview(request: httpx.Request, path: str) -> bool:
-    return path.startswith(f"{API}/sync/") and request.url.params.get_list("validateOnly") == ["true"]
 
 
 def _number(location: str) -> str:

@@ -39,7 +39,7 @@ def main(paths: list[Path]) -> int:
             return 2
     try:
         with _stoppable(), _journal(lab, settings.data_dir) as journal:
-            return _Run(lab, journal).all(paths)
+            return _run(lab, journal, paths)
     except PreflightError as error:
         print(error, file=sys.stderr)
     except KeyboardInterrupt:  # before the first notebook, or while its changes were undone
@@ -94,46 +94,36 @@ def _finish_earlier(lab: LabSettings, folder: Path) -> None:
                 print(f"note       changes of an earlier run are left at {where}: run make smoke there", flush=True)
 
 
-class _Run:
-    """A run of notebooks, with its report."""
+def _run(lab: LabSettings, journal: Journal, paths: list[Path]) -> int:
+    """Run the notebooks, undo the changes of each, and print a report. Return the exit code."""
+    environment = {**os.environ, f"{PREFIX}LAB__JOURNAL": str(journal.path)}
+    pages, left = list[Page](), list[str]()
+    stopped = ""
+    try:
+        for path in paths:
+            pages.append(run_page(path, journal.path.parent, environment))
+            print(pages[-1].line, flush=True)
+            left = Undo(journal, lab).run()
+            if left:
+                stopped = "the other notebooks were not run"
+                break
+    except KeyboardInterrupt:
+        stopped = "interrupted"
+        logging.getLogger("asyncio").disabled = True  # it would log the task of the interrupted cell
+        print(f"{path.stem}: interrupted, undoing its changes", flush=True)
+        left = Undo(journal, lab).run()
+    if not left:
+        journal.remove()
+    return _report(pages, left, stopped)
 
-    def __init__(self, lab: LabSettings, journal: Journal) -> None:
-        self._lab, self._journal = lab, journal
-        self._pages: list[Page] = []
-        self._left: list[str] = []
 
-    def all(self, paths: list[Path]) -> int:
-        """Run the notebooks, undo the changes of each, and print a report. Return the exit code."""
-        stopped = ""
-        try:
-            for path in paths:
-                self._one(path)
-                if self._left:
-                    stopped = "the other notebooks were not run"
-                    break
-        except KeyboardInterrupt:
-            stopped = "interrupted"
-            logging.getLogger("asyncio").disabled = True  # it would log the task of the interrupted cell
-            print(f"{path.stem}: interrupted, undoing its changes", flush=True)
-            self._left = Undo(self._journal, self._lab).run()
-        if not self._left:
-            self._journal.remove()
-        return self._report(stopped)
-
-    def _one(self, path: Path) -> None:
-        environment = {**os.environ, f"{PREFIX}LAB__JOURNAL": str(self._journal.path)}
-        page = run_page(path, self._journal.path.parent, environment)
-        self._pages.append(page)
-        print(page.line, flush=True)
-        self._left = Undo(self._journal, self._lab).run()
-
-    def _report(self, stopped: str) -> int:
-        states = Counter(page.state for page in self._pages)
-        pages = ", ".join(f"{states[state]} {state}" for state in ("ok", "skipped", "failed") if states[state])
-        cells = f"{sum(page.ran for page in self._pages)} cells ran, {sum(page.skips for page in self._pages)} skipped"
-        parts = [pages or "no notebook", cells, *([stopped] if stopped else [])]
-        print("; ".join([*parts, "CHANGES ARE LEFT:" if self._left else "all changes are undone"]), flush=True)
-        if self._left:
-            print(*(f"- {sentence}" for sentence in self._left), sep="\n")
-            print("Run the same command again to undo them.", flush=True)
-        return int(bool(states["failed"] or self._left or stopped))
+def _report(pages: list[Page], left: list[str], stopped: str) -> int:
+    states = Counter(page.state for page in pages)
+    counts = ", ".join(f"{states[state]} {state}" for state in ("ok", "skipped", "failed") if states[state])
+    cells = f"{sum(page.ran for page in pages)} cells ran, {sum(page.skips for page in pages)} skipped"
+    parts = [counts or "no notebook", cells, *([stopped] if stopped else [])]
+    print("; ".join([*parts, "CHANGES ARE LEFT:" if left else "all changes are undone"]), flush=True)
+    if left:
+        print(*(f"- {sentence}" for sentence in left), sep="\n")
+        print("Run the same command again to undo them.", flush=True)
+    return int(bool(states["failed"] or left or stopped))

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import httpx
 
@@ -38,7 +38,9 @@ class Undo:
         pending = [note for note in notes if "what" in note and note["id"] not in done]
         problems: list[str] = []
         with self._open(self._patience) as self._patient, self._open(0) as self._client:
-            for what, undo in self._steps():
+            # The profile before the switch, because its sync needs the switch on; keys last.
+            undoing = self._profile, self._switch_back, self._posts, self._replies, self._keys
+            for what, undo in zip(_NAMES, undoing, strict=True):
                 changes = [note for note in pending if note["what"] == what]
                 if not changes:
                     continue
@@ -56,16 +58,6 @@ class Undo:
         transport = Waiting(httpx.HTTPTransport(), patience, time.sleep)
         headers = {"Authorization": f"Bearer {self._token}"}
         return httpx.Client(base_url=self._baseline["target"], headers=headers, timeout=30, transport=transport)
-
-    def _steps(self) -> list[tuple[str, Callable[[list[JsonObject]], Iterable[str]]]]:
-        """Return the steps: the profile before the switch, because its sync needs the switch on; keys last."""
-        return [
-            ("sync", self._profile),
-            ("switch", self._switch_back),
-            ("post", self._posts),
-            ("reply", self._replies),
-            ("key", self._keys),
-        ]
 
     def _keys(self, notes: list[JsonObject]) -> Iterable[str]:
         made, unknown = self._sorted(notes)

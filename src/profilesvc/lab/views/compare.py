@@ -37,8 +37,8 @@ def marked(before: str, after: str) -> tuple[str, str]:
     return "".join(left), "".join(right)
 
 
-def _value(value: object) -> str:
-    return "—" if value is None else in_line(value)
+def _values(row: FieldVerdict) -> list[str]:
+    return ["—" if value is None else in_line(value) for value in (row.source, row.provider, row.last_sync)]
 
 
 def comparison(thing: object) -> View:
@@ -47,19 +47,14 @@ def comparison(thing: object) -> View:
     apart = [field for field in leaves if field.verdict != "in_step"]
     counted: Counter[str] = Counter(field.verdict for field in leaves)
     total = ", ".join(f"{counted[name]} {text[2:]}" for name, (_, text) in VERDICTS.items() if counted[name])
-    rows = [_HEAD, *(_texts(field) for field in apart)]
+    rows = [_HEAD, *((field.field, *_values(field), VERDICTS[field.verdict][1]) for field in apart)]
     html = table(_HEAD[:-1], [_cells(field) for field in apart]) if apart else ""
     colour = AMBER if apart else GREEN
     return View(f"{columns(rows)}\n{total}" if apart else total, box(colour, html, small(escape(total))))
 
 
-def _texts(row: FieldVerdict) -> tuple[str, ...]:
-    values = (_value(value) for value in (row.source, row.provider, row.last_sync))
-    return (row.field, *values, VERDICTS[row.verdict][1])
-
-
 def _cells(row: FieldVerdict) -> tuple[str, ...]:
-    texts = [_value(value) for value in (row.source, row.provider, row.last_sync)]
+    texts = _values(row)
     parts = [*marked(*texts[:2]), escape(texts[2])]
     values = (
         f'<span style="white-space:nowrap">{part}</span>' if len(text) <= _SHORT else part

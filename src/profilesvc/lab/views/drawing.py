@@ -32,12 +32,10 @@ def svg(title: str, height: float, shapes: Sequence[str]) -> str:
 
 
 def text(x: float, y: float, words: str, anchor: str = "start", fill: str = "currentColor") -> str:
-    """Return a text at a position."""
     return f'<text x="{x:.1f}" y="{y:.1f}" fill="{fill}" text-anchor="{anchor}">{escape(words)}</text>'
 
 
 def line(x1: float, y1: float, x2: float, y2: float, *, colour: str = PALE, dashed: bool = False) -> str:
-    """Return a straight line."""
     dashes = ' stroke-dasharray="4 3"' if dashed else ""
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}"{dashes}/>'
 
@@ -81,9 +79,9 @@ def bars(
 
     bottom = TOP + ROW * len(rows) + 2
     shapes = [*heading(title, legend), *(line(x(value), TOP, x(value), bottom) for value, _ in ticks)]
+    anchors = ["start", *["middle"] * (len(ticks) - 2), "end"]
     shapes += [
-        text(x(value), bottom + 16, words, ("start", "middle", "end")[_place(index, len(ticks))])
-        for index, (value, words) in enumerate(ticks)
+        text(x(value), bottom + 16, words, anchor) for (value, words), anchor in zip(ticks, anchors, strict=False)
     ]
     for number, (label, drawn) in enumerate(rows):
         top = TOP + number * ROW + 4
@@ -98,7 +96,3 @@ def bars(
                 shapes.append(text(left + width + 8, top + 16, bar.text))
     lines = [(label, ", ".join(bar.text for bar in drawn) or "—") for label, drawn in rows]
     return View(f"{title}\n{columns(lines)}", svg(title, bottom + 24, shapes))
-
-
-def _place(index: int, count: int) -> int:
-    return 0 if index == 0 else 2 if index == count - 1 else 1

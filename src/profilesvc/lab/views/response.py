@@ -58,11 +58,6 @@ def _headers(message: httpx.Request | httpx.Response, names: tuple[str, ...]) ->
     return lines
 
 
-def _status(response: httpx.Response) -> str:
-    """Return code and phrase. They are httpx's phrases, because those of the standard library change with versions."""
-    return f"{response.status_code} {httpx.codes.get_reason_phrase(response.status_code)}".rstrip()
-
-
 def _body(message: httpx.Request | httpx.Response, most: int) -> str:
     """Return a body as text: JSON or a form without secrets, or the type and size of anything else."""
     value = body_of(message)
@@ -86,32 +81,30 @@ def response_card(response: httpx.Response, most: int = MAX_LINES) -> View:
         received += _headers(response, ("RateLimit",))
     if _NOT_STORED in response.headers.get("Cache-Control", "").split(", "):
         received += _headers(response, ("Cache-Control",))
+    # The phrases are httpx's, because those of the standard library change with versions.
+    status = f"{response.status_code} {httpx.codes.get_reason_phrase(response.status_code)}".rstrip()
     code = code_of(response) or ""
     hint = HINTS.get(code, "")
     body = _body(response, most)
     note = MASKED_NOTE if HIDDEN in f"{sent_body}{body}" else ""
     text = [f"{request.method} {_target(request)}", *head, *([sent_body] if sent_body else [])]
-    text += ["", f"→ {_status(response)}{f'  {code}' if code else ''}", *received, *([body] if body else [])]
+    text += ["", f"→ {status}{f'  {code}' if code else ''}", *received, *([body] if body else [])]
     text += [f"Hint: {hint}"] * bool(hint) + [note] * bool(note)
     colour = RED if response.is_error else GREEN
     mark = "✗" if response.is_error else "✓"
     html = [
         f'<div style="overflow-wrap:anywhere"><strong>{escape(request.method)}</strong> '
         f"<code>{escape(_target(request))}</code> ",
-        badge(colour, f"{mark} {_status(response)}"),
+        badge(colour, f"{mark} {status}"),
         f" <code>{escape(code)}</code></div>" if code else "</div>",
         folded("sent", "\n".join([*head, *([sent_body] if sent_body else [])])) if head or sent_body else "",
         folded("response", "\n".join([*received, body])),
-        *snippets(request),
+        plain_folded("curl", curl(request)),
+        plain_folded("PHP", php(request)),
         f"<div>💡 {escape(hint)}</div>" if hint else "",
         small(escape(note)) if note else "",
     ]
     return View("\n".join(text), box(colour, *html))
-
-
-def snippets(request: httpx.Request) -> list[str]:
-    """Return the request as folded commands to copy."""
-    return [plain_folded("curl", curl(request)), plain_folded("PHP", php(request))]
 
 
 def error_card(error: object) -> View:

@@ -55,13 +55,9 @@ def _rows_view(rows: Sequence[JsonObject]) -> View:
 def show(*things: object) -> None:
     """Display values as cards below the cell, or as text on a terminal."""
     for thing in things:
-        _display(view(thing))
-
-
-def _display(card: View) -> None:
-    try:
-        from IPython.display import display
-    except ImportError:
-        print(card)
-    else:
-        display(card)  # type: ignore[no-untyped-call]
+        try:
+            from IPython.display import display
+        except ImportError:
+            print(view(thing))
+        else:
+            display(view(thing))  # type: ignore[no-untyped-call]

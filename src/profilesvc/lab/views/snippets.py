@@ -26,7 +26,10 @@ def curl(request: httpx.Request) -> str:
     body = _body(request)
     if body is not None:
         text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
-        parts += _form(text) if "client_secret=" in text else [f"-d {quoted(text)}"]
+        if "client_secret=" in text:  # encoded by curl, because the reader puts a secret with a + into it
+            parts += [f"--data-urlencode {quoted(f'{name}={value}')}" for name, value in parse_qsl(text)]
+        else:
+            parts.append(f"-d {quoted(text)}")
     return " \\\n  ".join(parts)
 
 
@@ -48,11 +51,6 @@ def php(request: httpx.Request) -> str:
         value = _php(body) if isinstance(body, str) else f"wp_json_encode( {_php(body)} )"
         lines.append(f"{_INDENT}'body'    => {value},")
     return "\n".join([*lines, "] );"])
-
-
-def _form(text: str) -> list[str]:
-    """Return the options of a form, encoded by curl, because the reader puts a secret with a + into it."""
-    return [f"--data-urlencode {quoted(f'{name}={value}')}" for name, value in parse_qsl(text)]
 
 
 def _path(request: httpx.Request) -> str:

@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-from profilesvc.contract.json import JsonObject
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Services
 from profilesvc.services.feed.feed import TYPES, turn_on
@@ -45,12 +44,8 @@ async def _account_feed(
     try:
         remote = await provider_by(services, owner_id, number)
         setting = await (turn_on(services, remote, account) if change else remote.notification_setting(account))
-        return _shown(services, owner_id, account, setting)
     except ProviderError as error:
         return AccountFeed(account, owner_id, works=False, topic="", types=[], error=str(error))
-
-
-def _shown(services: Services, owner_id: int, account: str, setting: JsonObject) -> AccountFeed:
     topic, types = str(setting.get("pubsubTopic", "")), list(setting.get("notificationTypes") or [])
     works = bool(topic) and topic == services.settings.notifications.topic and set(TYPES) <= set(types)
     return AccountFeed(account, owner_id, works, topic, types)

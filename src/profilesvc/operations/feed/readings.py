@@ -58,7 +58,6 @@ async def _may_start(services: Services) -> bool:
 
 
 async def _due(services: Services, before: int, limit: int) -> list[Due]:
-    """Return what is due, of all owners."""
     found, after = list[Due](), 0
     while True:
         services.storage.renew()

@@ -53,11 +53,7 @@ def _due(services: Services, place: Unchecked, before: int) -> list[What]:
     announced = services.clock.now() - DAY if services.settings.notifications.enabled else before
     limits = {"profile": announced, "posts": before, "reviews": announced}
     plan = services.plans[place.plan]
-    has = {
-        "profile": True,
-        "posts": place.is_verified and plan.posts,
-        "reviews": place.is_verified and plan.reviews,
-    }
+    has = {"profile": True, "posts": place.is_verified and plan.posts, "reviews": place.is_verified and plan.reviews}
     return [part for part in _PARTS if has[part] and getattr(place, f"{part}_at") <= limits[part]]
 
 
