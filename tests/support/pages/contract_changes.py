@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-WRITE, READ = "access=user_or_service(Permission.WRITE)", "access=user_or_service(Permission.READ)"
+WRITE, READ = "access=WRITE", "access=READ"
 
 
 class Change(NamedTuple):
@@ -15,11 +15,10 @@ class Change(NamedTuple):
     new: str
 
 
-def _lowered(name: str, file: str, route: str) -> Change:
-    """Return a change that allows an operation with `business.read`."""
-    return Change(
-        f"{name} needs only read", "02", f"api/routes/{file}.py", f'"{route}",\n    {WRITE}', f'"{route}",\n    {READ}'
-    )
+def _lowered(name: str, file: str, route: str, space: str = "\n    ") -> Change:
+    """Return a change that allows an operation with `business.read`; `space` is between the route and the right."""
+    path, start = f"api/routes/{file}.py", f'"{route}",{space}'
+    return Change(f"{name} needs only read", "02", path, f"{start}{WRITE}", f"{start}{READ}")
 
 
 _LOCATION = "/external-business/locations/<location:locationId>"
@@ -27,12 +26,12 @@ _SETTINGS = "settings/groups.py"
 CHANGES = [
     _lowered("creating a post", "posts", "POST /posts"),
     _lowered("changing a post", "posts", "PATCH /posts/<post:postId>"),
-    _lowered("deleting a post", "posts", "DELETE /posts/<post:postId>"),
+    _lowered("deleting a post", "posts", "DELETE /posts/<post:postId>", " "),
     _lowered("sync", "sync", "POST /sync/<location:locationId>"),
     _lowered("the sync switch", "locations", f"PATCH {_LOCATION}/sync"),
     _lowered("refresh-verification", "locations", f"POST {_LOCATION}/refresh-verification"),
     _lowered("replying", "reviews", "PUT /reviews/<review:reviewId>/reply"),
-    _lowered("deleting a reply", "reviews", "DELETE /reviews/<review:reviewId>/reply"),
+    _lowered("deleting a reply", "reviews", "DELETE /reviews/<review:reviewId>/reply", " "),
     Change("issuer unchecked", "14", "tokens/claims.py", 'claims.get("iss") != issuer or ', ""),
     Change("audience unchecked", "14", "tokens/claims.py", ' or claims.get("aud") != audience', ""),
     Change("expiry unchecked", "02", "tokens/signer.py", 'claims["exp"] * 1000 <= now:', "False:"),
