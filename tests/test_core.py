@@ -222,7 +222,8 @@ def check_document(document: Any) -> None:
 
 def test_the_service_without_rooms_serves_its_18_operations(tmp_path: Path) -> None:
     gone = set(rooms())
-    check(*in_another_process(tmp_path, [gone]), gone)
+    (served,) = in_another_process(tmp_path, [gone])
+    check(served, gone)
 
 
 @pytest.fixture(scope="module")
