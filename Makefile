@@ -9,6 +9,8 @@ BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 # Prints a line when a command has ended, and its whole output if it failed.
 STEP := .ci/step
+# Pip names packages, and not the network that it does not reach.
+NOT_INSTALLED := { echo "Packages cannot be installed. Check the network and the index of pip (pip config list), and repeat." >&2; exit 1; }
 # Installed, marked by an empty file: what the service needs, and what its developers need.
 RUNTIME := .venv/.runtime-$(PYTHON_VERSION)
 DEV := .venv/.dev-$(PYTHON_VERSION)
@@ -248,12 +250,13 @@ clean: ## remove .venv, caches and builds; var/ stays
 
 $(RUNTIME): pyproject.toml constraints.txt
 	test -n "$(PYTHON_VERSION)" || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3" >&2; exit 1; }
-	$(BIN)/python -c 'import sys; sys.exit("%d.%d" % sys.version_info[:2] != "$(PYTHON_VERSION)")' 2>/dev/null || \
-		"$(PYTHON)" -m venv --clear .venv
+	{ $(BIN)/python -c 'import sys; sys.exit("%d.%d" % sys.version_info[:2] != "$(PYTHON_VERSION)")' && \
+		$(BIN)/pip --version; } >/dev/null 2>&1 || $(STEP) "creating .venv" "$(PYTHON)" -m venv --clear .venv
 	$(STEP) --about "50 s" "installing the service" sh -c \
-		'$(BIN)/pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1" && $(PIP) --editable ".[server]"'
+		'$(BIN)/pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1" && $(PIP) --editable ".[server]"' || \
+		$(NOT_INSTALLED)
 	touch $@
 
 $(DEV): $(RUNTIME)
-	$(STEP) --about "1 min" "installing the tools of developers" $(PIP) --group dev
+	$(STEP) --about "1 min" "installing the tools of developers" $(PIP) --group dev || $(NOT_INSTALLED)
 	touch $@

@@ -178,6 +178,12 @@ def test_a_room_imports_only_rooms_above_it(room: str) -> None:
     assert {name: used for name in own if (used := [each for each in ours(name) if room_of(each) in later])} == {}
 
 
+def test_the_page_names_what_imports_rooms() -> None:
+    text = TABLE.read_text("utf-8").partition("\nTo remove a room,")[2].partition("\n\n")[0]
+    others = {name for name in modules() if room_of(name) is None and any(room_of(each) for each in ours(name))}
+    assert {layer_of(name) for name in others} <= set(map(dotted, listed(text)))
+
+
 def test_every_part_of_a_room_is_a_package_or_module() -> None:
     assert frozenset[str]().union(*rooms().values()) <= set(modules())
 

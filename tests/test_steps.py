@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -80,6 +81,35 @@ def test_a_step_that_fails_shows_its_log(tmp_path: Path, program: Program) -> No
 def test_a_step_returns_the_exit_code() -> None:
     done = subprocess.run([ROOT / ".ci/step", "x", "sh", "-c", "exit 65"], capture_output=True, check=False)
     assert done.returncode == 65
+
+
+def installed(folder: Path) -> tuple[int, list[str]]:
+    """Run the installation of the service for a folder of programs, and return as `printed` does."""
+    python = f'exec "{sys.executable}" "$@"'
+    (folder / "new").write_text(f'#!/bin/sh\n[ "$2" = venv ] || {python}\ncp "{folder}/spare" "{folder}/pip"\n')
+    (folder / "python").write_text(f"#!/bin/sh\n{python}\n")
+    for name in ("new", "python"):
+        (folder / name).chmod(0o755)
+    mark = folder / "mark"
+    return printed(folder, f"RUNTIME={mark}", f"PYTHON={folder}/new", str(mark))
+
+
+def test_an_environment_whose_creation_was_interrupted_is_created_again(tmp_path: Path, program: Program) -> None:
+    """Python creates it first, and then installs pip there, which takes seconds."""
+    program("spare", "exit 0")
+    assert installed(tmp_path) == (
+        0,
+        ["creating .venv … ok … s", "installing the service (about … s)", "installing the service … ok … s"],
+    )
+
+
+def test_a_failed_installation_names_the_network(tmp_path: Path, program: Program) -> None:
+    program("pip", '[ "$1" = --version ] || { echo "no matching distribution"; exit 1; }')
+    code, lines = installed(tmp_path)
+    assert code == 2
+    assert lines[1:3] == ["installing the service … failed after … s:", "no matching distribution"]
+    assert lines[3].startswith("Packages cannot be installed. Check the network")
+    assert not (tmp_path / "mark").exists()
 
 
 def test_ctrl_c_ends_make_run(tmp_path: Path, program: Program) -> None:

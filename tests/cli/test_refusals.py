@@ -365,6 +365,13 @@ def test_a_used_port_is_one_line(run: Run) -> None:
             assert "choose another port with --port" in said
 
 
+def test_a_used_port_of_the_metrics_is_one_line_with_its_setting(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with bind("127.0.0.1", 0) as taken:
+        monkeypatch.setenv("PROFILESVC_METRICS__PORT", str(taken.getsockname()[1]))
+        said = refused(run("serve", "--port", "0"))
+    assert "Address already in use; choose another port with PROFILESVC_METRICS__PORT" in said
+
+
 def test_make_run_checks_the_port_before_the_installation() -> None:
     prerequisites = re.search(r"^run: (.+?) ##", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
     assert prerequisites is not None

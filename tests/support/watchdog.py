@@ -20,6 +20,8 @@ class Watchdog:
         self._stderr = os.dup(2)  # before pytest captures it
         self._limit = float(config.getini("timeout"))
         self._watch(self._end - time.monotonic())
+        if hasattr(config.option, "maxworkerrestart"):
+            config.option.maxworkerrestart = "0"  # xdist would give the test that hangs to other processes, one by one
 
     def _watch(self, seconds: float) -> None:
         faulthandler.dump_traceback_later(max(seconds, self._grace), exit=True, file=self._stderr)
@@ -33,6 +35,10 @@ class Watchdog:
             return (yield)
         finally:
             self._watch(self._end - time.monotonic())
+
+    def pytest_enter_pdb(self) -> None:
+        """Wait for someone who debugs a test."""
+        faulthandler.cancel_dump_traceback_later()
 
     def pytest_unconfigure(self) -> None:
         """Watch the end of the process, which waits for its threads."""

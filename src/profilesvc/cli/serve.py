@@ -11,7 +11,7 @@ import typer
 from profilesvc.cli._process.listening import Host, Port, announce, bound, bound_or_inherited, publish, with_base_url
 from profilesvc.cli._process.logs import log_requests
 from profilesvc.cli._process.stopping import until_stopped
-from profilesvc.settings import Settings, SettingsError, forbid_in_production, load
+from profilesvc.settings import PREFIX, Settings, SettingsError, forbid_in_production, load
 
 if TYPE_CHECKING:
     from profilesvc.bootstrap import Runtime
@@ -39,7 +39,7 @@ def serve(
     with until_stopped(), bound_or_inherited(host, port) as listener, exclusive_server(settings), ExitStack() as opened:
         listeners = [listener]
         if settings.metrics.port is not None:
-            listeners.append(opened.enter_context(bound(host, settings.metrics.port)))
+            listeners.append(opened.enter_context(bound(host, settings.metrics.port, f"{PREFIX}METRICS__PORT")))
         settings = with_base_url(settings, host, listener)
         ready = announce(host, listener)
         if workers > 1:

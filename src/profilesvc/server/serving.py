@@ -123,10 +123,19 @@ class Server(uvicorn.Server):
         self._drain, self._drained_at = drain, math.inf
         self._opened = opened or contextlib.nullcontext()
 
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until a signal, in a loop that exists before, because it takes long to make the first one."""
+        with asyncio.Runner(loop_factory=self.config.get_loop_factory()) as runner:
+            runner.get_loop()
+            runner.run(self.serve(sockets))
+
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         async with contextlib.AsyncExitStack() as opened:
             await opened.enter_async_context(self._opened)
             with self.capture_signals():
+                await asyncio.sleep(0)  # ends if an earlier signal has cancelled this task
+                if (task := asyncio.current_task()) is not None and task.cancelling():
+                    raise asyncio.CancelledError  # Python 3.11 can lose a cancellation
                 async with opened:
                     await self._serve(sockets)
 

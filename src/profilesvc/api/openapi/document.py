@@ -100,8 +100,11 @@ class Document(OpenAPIProvider):
         declared = [self._declared(rule) for rule in self.generate_rules()]
         endpoints = [each for each in declared if isinstance(each, Endpoint)]
         standards = [each for each in declared if isinstance(each, OAuthEndpoint)]
-        document["components"]["schemas"] = components(endpoints, standards, openapi_webhooks.models())
-        document["webhooks"] = openapi_webhooks.webhooks()
+        tags = {tag for item in document["paths"].values() for each in item.values() for tag in each["tags"]}
+        has_webhooks = "Webhooks" in tags  # not without the room
+        models = openapi_webhooks.models() if has_webhooks else []
+        document["components"]["schemas"] = components(endpoints, standards, models)
+        document["webhooks"] = openapi_webhooks.webhooks() if has_webhooks else {}
         document["components"]["headers"] = HEADERS
         document["components"]["examples"] = dict(sorted(self._examples.components.items()))
         document["servers"] = [{"url": "/", "description": "The service that serves this document."}]
@@ -109,6 +112,7 @@ class Document(OpenAPIProvider):
         document["tags"] = [
             {"name": name, "description": text, "externalDocs": {"url": f"{GUIDES}/{page}", "description": "Guide"}}
             for name, text, page in TAGS.values()
+            if name in tags
         ]
         document["externalDocs"] = {"url": f"{GUIDES}/index.html", "description": "Guides"}
         document["paths"] = {path: dict(document["paths"][path]) for path in sorted(document["paths"])}

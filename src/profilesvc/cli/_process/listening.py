@@ -17,8 +17,8 @@ Port = Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on
 _CLIENT_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # clients cannot connect to a wildcard
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """Reserve an address.
+def bound(host: str, port: int, option: str = "--port") -> socket.socket:
+    """Reserve an address, whose port comes from an option or setting.
 
     Raises:
         SettingsError: it cannot be reserved.
@@ -28,7 +28,7 @@ def bound(host: str, port: int) -> socket.socket:
     try:
         return bind(host, port)
     except OSError as error:
-        advice = "; choose another port with --port" if error.errno == errno.EADDRINUSE else ""
+        advice = f"; choose another port with {option}" if error.errno == errno.EADDRINUSE else ""
         raise SettingsError(f"cannot listen on {_url(host, port)}: {error.strerror or error}{advice}") from None
 
 
