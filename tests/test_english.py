@@ -212,4 +212,5 @@ def test_commit_subjects_are_plain() -> None:
     if not git("rev-parse", "--verify", "--quiet", f"{BASE}^{{commit}}"):
         pytest.skip("the history is not here")
     subjects = git("log", "--no-merges", "--format=%s", f"{BASE}..HEAD").splitlines()
-    assert [each for each in subjects if len(each) > LONGEST_SUBJECT or not SUBJECT.match(each)] == []
+    found = [each for each in subjects if len(each) > LONGEST_SUBJECT or not SUBJECT.match(each)]
+    assert found == [], "write `area: verb object`, and not with let, say, tell, hold, try, keep or show"

@@ -86,10 +86,6 @@ def test_equal_parts_of_operations_are_written_once(served: dict[str, Any], kind
     assert len(own) == len(set(own))
 
 
-def test_the_file_has_the_whole_document(served: dict[str, Any]) -> None:
-    assert orjson.loads(COMMITTED.read_bytes()) == served
-
-
 # Without a cursor the first page is returned; without `limit` all keys are.
 WITHOUT_DEFAULT = {
     "updateMask",
@@ -317,4 +313,5 @@ def test_each_type_of_event_is_a_webhook_with_an_example(document: dict[str, Any
         content = methods["post"]["requestBody"]["content"]["application/json"]
         schema = {**content["schema"], "components": document["components"]}
         errors = [error.message for error in Draft202012Validator(schema).iter_errors(content["example"])]
-        assert (errors, content["example"]["type"]) == ([], kind)
+        assert errors == [], "the examples of events are in src/profilesvc/api/openapi/webhooks.py"
+        assert content["example"]["type"] == kind

@@ -46,7 +46,8 @@ def test_every_body_has_examples_that_fit_its_schema(document: dict[str, Any]) -
         schema = {**content["schema"], "components": document["components"]}
         for value in values(document, content):
             errors = Draft202012Validator(schema).iter_errors(value)
-            assert [f"{error.json_path}: {error.message}" for error in errors] == [], (operation, place)
+            problems = [f"{error.json_path}: {error.message}" for error in errors]
+            assert problems == [], f"run `make openapi`: the {place} of `{operation}` has an old example"
 
 
 def test_every_shared_example_is_used(document: dict[str, Any]) -> None:
@@ -127,7 +128,8 @@ def test_every_field_and_parameter_has_a_description(document: dict[str, Any]) -
         for parameter in operation["parameters"]
         if not parameter.get("description")
     ]
-    assert missing == [], "describe these in their models or in src/profilesvc/api/openapi/field_texts.toml"
+    names = ", ".join(missing)
+    assert not missing, f"describe these in their models or in src/profilesvc/api/openapi/field_texts.toml: {names}"
 
 
 def test_every_text_of_a_field_is_used(document: dict[str, Any]) -> None:

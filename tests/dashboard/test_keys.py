@@ -9,6 +9,8 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from conftest import ON_ONE_DATABASE, AsService
+from profilesvc.contract.keys import KeyChange, KeyCreate
+from profilesvc.dashboard.words import problems
 from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import operator
 from profilesvc.services import keys
@@ -349,3 +351,9 @@ async def as_owner_of_businesses(browser: Browser, services: Services, count: in
         of_owner = (tables.locations.c.owner_id == owner, place)
         await session.execute(update(tables.locations).where(*of_owner).values(business_id=None, assigned_at=None))
     return bare
+
+
+def test_each_field_of_a_key_has_a_label_on_the_form() -> None:
+    """A problem of another field names the field as the API does, and is not translated."""
+    fields = KeyCreate.model_fields.keys() | KeyChange.model_fields.keys()
+    assert fields - problems.INPUTS.keys() == set(), "add these to INPUTS in dashboard/words/problems.py"

@@ -88,7 +88,8 @@ def test_an_operation_is_described_with_its_fields(page: dict[str, str], name: s
     # The parameter that all operations on posts and reviews share is described once, above them.
     named = set(re.findall(r"`([\w.]+)[`:]", page[name])) | {"locationId"}
 
-    assert sent_and_returned(OPERATIONS[name][2]) - named == set()
+    missing = sent_and_returned(OPERATIONS[name][2]) - named
+    assert not missing, f"name these below `{name}` in docs/api-contract.md: {missing}"
 
 
 def test_no_operation_is_described_that_does_not_exist(page: dict[str, str]) -> None:

@@ -9,7 +9,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.language.texts import N_, _, gettext
 
 # Fields of the API, with the input of the form that shows their problems and its label.
-_INPUTS = {
+INPUTS = {
     "name": ("name", N_("Name")),
     "email": ("email", N_("E-mail address")),
     "topicType": ("kind", N_("Kind of post")),
@@ -58,7 +58,7 @@ _INPUTS = {
     "sure": ("sure", N_("Confirmation")),
     "updateMask": ("", N_("Change")),
 }
-_LABELS = {**dict(_INPUTS.values()), **event_words.KINDS, "": N_("The form")}
+_LABELS = {**dict(INPUTS.values()), **event_words.KINDS, "": N_("The form")}
 # The sentences of the service that forms show often. The API returns them in English; all others stay English.
 _SENTENCES = (
     N_("is required"),
@@ -190,9 +190,9 @@ def input_of(path: str) -> tuple[str, str]:
     An input may also be named itself.
     """
     nearest = path
-    while nearest and nearest not in _INPUTS:
+    while nearest and nearest not in INPUTS:
         nearest = nearest.rpartition(".")[0]
-    name, label = _INPUTS.get(nearest) or (path if path in _LABELS else "", _LABELS.get(path, path))
+    name, label = INPUTS.get(nearest) or (path if path in _LABELS else "", _LABELS.get(path, path))
     return name, gettext(label)
 
 
