@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
+    Select,
     String,
     Text,
-    Update,
     and_,
     bindparam,
     case,
@@ -83,18 +83,10 @@ def reasons(owner: ColumnElement[int]) -> tuple[ColumnElement[int | None] | Colu
 
 
 _SINCE = connections.c.last_heartbeat_at
-_NEW_SECRET = exists().where(
-    secrets.c.owner_id == OWNER,
-    secrets.c.key_id == keys.c.id,
-    secrets.c.created_at > keys.c.created_at,
-    secrets.c.created_at >= _SINCE,
-)
-_REVOKED = exists().where(
-    request_log.c.owner_id == OWNER,
-    request_log.c.key_id == keys.c.id,
-    request_log.c.at >= _SINCE,
-    request_log.c.reason == "revoked",
-)
+_ITS_SECRET = secrets.c.owner_id == OWNER, secrets.c.key_id == keys.c.id
+_NEW_SECRET = exists().where(*_ITS_SECRET, secrets.c.created_at > keys.c.created_at, secrets.c.created_at >= _SINCE)
+_ITS_REQUEST = request_log.c.owner_id == OWNER, request_log.c.key_id == keys.c.id
+_REVOKED = exists().where(*_ITS_REQUEST, request_log.c.at >= _SINCE, request_log.c.reason == "revoked")
 _WATCHED = Prepared(
     select(
         *(keys.c[name] for name in KeyStatus._fields[:5]),
@@ -133,10 +125,7 @@ async def explained(session: Executor, owner_id: int, key: KeyStatus, now: int) 
 
 
 class Beat(NamedTuple):
-    """A heartbeat as it is stored; a field that is None keeps its old value.
-
-    `same_sites` is a JSON array of what names the same site as `site_host`. It is not stored.
-    """
+    """A heartbeat as it is stored; a field that is None keeps its old value."""
 
     owner_id: int
     key_id: int
@@ -147,7 +136,7 @@ class Beat(NamedTuple):
     detected_plugins: str | None = None
     site_host: str | None = None
     site_host_at: int | None = None
-    same_sites: str = "[]"
+    same_sites: str = "[]"  # a JSON array of what names the same site as `site_host`; not stored
 
 
 _COLUMNS = Beat._fields[:-1]
@@ -187,15 +176,9 @@ _RUNNING = and_(
 )
 
 
-def _extend(_dialect: str) -> Update:
-    return update(contacts).where(_RUNNING, contacts.c.ended_at < _NOW).values(ended_at=_NOW)
-
-
 def _start(dialect: str) -> Insert:
-    """Start a run of contact after a gap of more than the online window and in a new month, unless one is running.
-
-    It selects from the row of the heartbeat, so that a distributed database sends it to the shard of that row.
-    """
+    """Start a run of contact after a gap of more than the online window and in a new month, unless one is running."""
+    # It selects from the row of the heartbeat, so that a distributed database sends it to the shard of that row.
     owner, key = connections.c.owner_id, connections.c.key_id
     is_running = exists().where(_RUNNING, contacts.c.owner_id == owner)
     new = select(owner, key, _NOW, _NOW).where(owner == OWNER, key == _KEY, ~is_running)
@@ -203,8 +186,8 @@ def _start(dialect: str) -> Insert:
     return insert.from_select(["owner_id", "key_id", "started_at", "ended_at"], new).on_conflict_do_nothing()
 
 
-_UPSERT, _EXTEND = PreparedWrite(_upsert, _COLUMNS), PreparedWrite(_extend)
-_START = PreparedWrite(_start)
+_UPSERT, _START = PreparedWrite(_upsert, _COLUMNS), PreparedWrite(_start)
+_EXTEND = PreparedWrite(update(contacts).where(_RUNNING, contacts.c.ended_at < _NOW).values(ended_at=_NOW))
 
 
 def recording(dialect: str, beats: list[Beat]) -> list[Executions]:
@@ -221,33 +204,24 @@ async def spans(session: Executor, owner_id: int, key_id: int, since: int) -> li
 
 
 async def spans_of_keys(session: Executor, owner_id: int, key_ids: list[int], since: int) -> dict[int, list[Span]]:
-    """Return the runs of contact that decide the states of an owner's keys after an instant, oldest first, by key.
-
-    A run that ended before it decides until OFFLINE_AFTER has passed, and may go on in the row of the next month.
-    """
-    earliest = since - OFFLINE_AFTER
-    query = (
-        select(contacts.c.key_id, contacts.c.started_at, contacts.c.ended_at)
-        .where(
-            contacts.c.owner_id == owner_id,
-            contacts.c.key_id.in_(key_ids),
-            contacts.c.started_at >= month_start(earliest),
-            contacts.c.ended_at >= earliest,
-        )
-        .order_by(contacts.c.started_at)
-    )
+    """Return the runs of contact that decide the states of an owner's keys after an instant, oldest first, by key."""
+    query = _runs(owner_id, since - OFFLINE_AFTER).where(contacts.c.key_id.in_(key_ids))
     spans: dict[int, list[Span]] = {}
-    for row in await session.execute(query):
+    for row in await session.execute(query.order_by(contacts.c.started_at)):
         spans.setdefault(row.key_id, []).append(Span(row.started_at, row.ended_at))
     return spans
 
 
 async def runs(session: Executor, owner_id: int, since: int) -> list[tuple[int, int, int]]:
     """Return the runs of contact of all keys of an owner after an instant: key, first and last heartbeat."""
-    query = select(contacts.c.key_id, contacts.c.started_at, contacts.c.ended_at).where(
-        contacts.c.owner_id == owner_id, contacts.c.started_at >= month_start(since), contacts.c.ended_at >= since
-    )
-    return [tuple(row) for row in await session.execute(query)]
+    return [tuple(row) for row in await session.execute(_runs(owner_id, since))]
+
+
+def _runs(owner_id: int, since: int) -> Select[int, int, int]:
+    # A run may go on in the row of the next month.
+    is_recent = contacts.c.started_at >= month_start(since), contacts.c.ended_at >= since
+    columns = contacts.c.key_id, contacts.c.started_at, contacts.c.ended_at
+    return select(*columns).where(contacts.c.owner_id == owner_id, *is_recent)
 
 
 class KeyRow(NamedTuple):
