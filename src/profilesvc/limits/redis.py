@@ -138,12 +138,9 @@ class SharedWindows:
     async def _count(self, count: Callable[[Windows], Awaitable[Result]]) -> Result:
         """Count in the shared windows, or in the fallback while the server fails."""
         async with self._slots:
-            now, is_probe = (
-                asyncio.get_running_loop().time(),
-                self._has_failed,
-            )  # after a failure, one request in some seconds
+            now, is_probe = asyncio.get_running_loop().time(), self._has_failed
             if now >= self._paused_until:
-                if is_probe:  # the others do not wait for its result
+                if is_probe:  # one in some seconds; the others do not wait for its result
                     self._paused_until = now + self._pause
                 try:
                     result = await _ending_if_cancelled(self._initialized(count))
