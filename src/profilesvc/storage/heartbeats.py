@@ -2,21 +2,7 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import (
-    ColumnElement,
-    Select,
-    String,
-    Text,
-    and_,
-    bindparam,
-    case,
-    cast,
-    exists,
-    func,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, String, Text, and_, bindparam, case, cast, exists, func, or_, select, update
 
 from profilesvc.database.statements import Executor, Insert, Prefetch, Prepared, PreparedWrite, Row, fetch, insert_by
 from profilesvc.database.writers import Executions
@@ -205,23 +191,26 @@ async def spans(session: Executor, owner_id: int, key_id: int, since: int) -> li
 
 async def spans_of_keys(session: Executor, owner_id: int, key_ids: list[int], since: int) -> dict[int, list[Span]]:
     """Return the runs of contact that decide the states of an owner's keys after an instant, oldest first, by key."""
-    query = _runs(owner_id, since - OFFLINE_AFTER).where(contacts.c.key_id.in_(key_ids))
+    of_keys = contacts.c.owner_id == owner_id, contacts.c.key_id.in_(key_ids)
+    query = _RUNS.where(*of_keys, *_is_since(since - OFFLINE_AFTER)).order_by(contacts.c.started_at)
     spans: dict[int, list[Span]] = {}
-    for row in await session.execute(query.order_by(contacts.c.started_at)):
+    for row in await session.execute(query):
         spans.setdefault(row.key_id, []).append(Span(row.started_at, row.ended_at))
     return spans
 
 
 async def runs(session: Executor, owner_id: int, since: int) -> list[tuple[int, int, int]]:
     """Return the runs of contact of all keys of an owner after an instant: key, first and last heartbeat."""
-    return [tuple(row) for row in await session.execute(_runs(owner_id, since))]
+    query = _RUNS.where(contacts.c.owner_id == owner_id, *_is_since(since))
+    return [tuple(row) for row in await session.execute(query)]
 
 
-def _runs(owner_id: int, since: int) -> Select[int, int, int]:
-    # A run may go on in the row of the next month.
-    is_recent = contacts.c.started_at >= month_start(since), contacts.c.ended_at >= since
-    columns = contacts.c.key_id, contacts.c.started_at, contacts.c.ended_at
-    return select(*columns).where(contacts.c.owner_id == owner_id, *is_recent)
+_RUNS = select(contacts.c.key_id, contacts.c.started_at, contacts.c.ended_at)
+
+
+def _is_since(instant: int) -> tuple[ColumnElement[bool], ...]:
+    """Return the condition that a run ended after an instant; it may go on in the row of the next month."""
+    return contacts.c.started_at >= month_start(instant), contacts.c.ended_at >= instant
 
 
 class KeyRow(NamedTuple):

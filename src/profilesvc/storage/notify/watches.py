@@ -139,8 +139,8 @@ def _page(query: "Select[*tuple[Any, ...]]") -> "Select[*tuple[Any, ...]]":
 
 def _values(page: Page, now: int) -> dict[str, object]:
     (after_owner, after_key), (until_owner, until_key) = page
-    after, until = {"after_owner": after_owner, "after_key": after_key}, {"until_owner": until_owner}
-    return {**after, **until, "until_key": until_key, "now": now}
+    after = {"after_owner": after_owner, "after_key": after_key}
+    return {**after, "until_owner": until_owner, "until_key": until_key, "now": now}
 
 
 class Counted(NamedTuple):
