@@ -21,9 +21,7 @@ class ErrorBody(BaseModel):
     """The error: a code for programs, a message for people, and details that depend on the code."""
 
     code: str = Field(
-        description="Stable, in upper case.",
-        examples=["VALIDATION_ERROR"],
-        json_schema_extra={"enum": list(CATALOGUE)},
+        description="Stable, in upper case.", examples=["VALIDATION_ERROR"], json_schema_extra={"enum": list(CATALOGUE)}
     )
     message: str = Field(description="For people; can change.")
     details: JsonObject | None = Field(default=None, description="Depends on the code.")

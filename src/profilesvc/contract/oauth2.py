@@ -111,9 +111,7 @@ class TokenHandle(ClientForm):
     """The token to inspect or revoke."""
 
     token: str = Field(
-        description="An access token, a refresh token or a user token.",
-        repr=False,
-        json_schema_extra={"minLength": 1},
+        description="An access token, a refresh token or a user token.", repr=False, json_schema_extra={"minLength": 1}
     )
     token_type_hint: Annotated[str | None, Field(description="Accepted and ignored.")] = None
 

@@ -22,8 +22,7 @@ class KeyRequestsQuery(Query):
     )
     limit: PageLimit = 50
     before: Annotated[
-        str | None,
-        Field(pattern=r"^[0-9]{1,15}-[0-9a-f]{1,24}$", description="`next_before` of the previous page."),
+        str | None, Field(pattern=r"^[0-9]{1,15}-[0-9a-f]{1,24}$", description="`next_before` of the previous page.")
     ] = None
 
 

@@ -23,8 +23,7 @@ class ReviewListQuery(LocationQuery):
         Field(max_length=4096, description="`nextPageToken` of the previous page; empty for the first page."),
     ] = None
     orderBy: Annotated[
-        ReviewOrder,
-        Field(description="Must be the same for all pages. Default: last changed first."),
+        ReviewOrder, Field(description="Must be the same for all pages. Default: last changed first.")
     ] = "updateTime desc"
 
 

@@ -30,10 +30,7 @@ def stored_list(text: str | None) -> list[Any]:
 
 
 def as_stored(model: type[Model], values: JsonObject) -> Model:
-    """Return what a response shows of a row: the values as they are stored, also if the model does not accept one.
-
-    A required value that is missing is None.
-    """
+    """Return what a response shows of a row: its values, valid or not. A required value that is missing is None."""
     try:
         return model.model_validate(values)
     except ValidationError:
@@ -42,10 +39,7 @@ def as_stored(model: type[Model], values: JsonObject) -> Model:
 
 
 def acting(model: type[Model], values: JsonObject) -> Model:
-    """Return what acts of stored values: those that are valid. The others have their defaults, and no list has them.
-
-    Every field of the model has a default.
-    """
+    """Return what acts of stored values: those that are valid, also in lists. The others have their defaults."""
     values = json.loads(json.dumps(values))
     for _ in range(_MOST_ROUNDS):
         try:

@@ -10,10 +10,7 @@ _NO_ZONES = frozenset({"Factory"})  # in the list of the database, but no place 
 
 @functools.cache
 def zone_names() -> frozenset[str]:
-    """Return the names of the IANA database of the package `tzdata`, which are the same on all hosts.
-
-    The files of a host also have `localtime`, `posixrules`, `posix/…` and `right/…`, which another host may not have.
-    """
+    """Return the names of the IANA database of the package `tzdata`, which are the same on all hosts."""
     return frozenset(files("tzdata").joinpath("zones").read_text("utf-8").split()) - _NO_ZONES
 
 

@@ -19,10 +19,7 @@ _GRACE_SECONDS = 0.5  # a batch times out before its callers do, because a rejec
 
 
 class Batches(Generic[Item]):
-    """Collects the next batch while one is being committed; a single item does not wait.
-
-    `work` returns the statements for some items, in the dialect of the database.
-    """
+    """Collects the next batch while one is committed; `work` returns the statements for some items, by the dialect."""
 
     def __init__(self, storage: Storage, work: Callable[[str, list[Item]], list[Executions]]) -> None:
         self._storage, self._work = storage, work

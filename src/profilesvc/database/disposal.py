@@ -9,11 +9,9 @@ _PAUSE, _PAUSES = 0.005, 200  # seconds, and how many: a second together
 
 
 async def dispose(engine: AsyncEngine) -> None:
-    """Close all connections, after those in use were returned or a second has passed.
-
-    A connection that is returned to a closed pool is not closed. A session that was cancelled may still be closing.
-    """
+    """Close all connections, after those in use were returned or a second has passed."""
     pool = engine.pool
+    # One that is returned to a closed pool is not closed, and a session that was cancelled may still be closing.
     for _ in range(_PAUSES):
         if not isinstance(pool, QueuePool) or not pool.checkedout():
             break

@@ -251,10 +251,8 @@ class Storage:
         return unavailable
 
     async def is_writable(self) -> bool:
-        """Return whether the server accepts writes; if not, open new connections, which may reach another server.
-
-        After a write that failed, such as on a full disk, it is a small write that decides.
-        """
+        """Return whether the server accepts writes; if not, open new connections, which may reach another server."""
+        # After a write that failed, such as on a full disk, it is a small write that decides.
         if self.outage.is_for_writing and not await self._has_written():
             return False
         if self.is_sqlite:
@@ -372,8 +370,7 @@ class Read:
         if error is None:
             if self._replica is None:
                 storage.outage.worked(wrote=False)
-        elif (
-            isinstance(error, Exception)
-            and (unavailable := storage.as_unavailable(error, self._started_at)) is not None
-        ):
-            raise unavailable from error
+        elif isinstance(error, Exception):
+            unavailable = storage.as_unavailable(error, self._started_at)
+            if unavailable is not None:
+                raise unavailable from error

@@ -104,10 +104,7 @@ async def check(engine: AsyncEngine) -> None:
 
 
 async def _run(engine: AsyncEngine, action: "Callable[[Config], None]") -> None:
-    """Run under a lease, because two processes may be started at once.
-
-    On PostgreSQL each migration is one transaction, so that none locks a table while the next waits for another.
-    """
+    """Run under a lease, because two processes may be started at once."""
 
     def act(connection: Connection) -> None:
         action(_config(connection))
@@ -118,6 +115,7 @@ async def _run(engine: AsyncEngine, action: "Callable[[Config], None]") -> None:
         return
     async with in_database(engine) as leases, leases.hold("migration", math.inf), engine.connect() as connection:
         assert connection.sync_connection is not None, "open"
+        # Each migration is one transaction, so that none locks a table while the next waits for another.
         event.listen(connection.sync_connection, "begin", _limit)
         await connection.run_sync(act)
 

@@ -5,10 +5,7 @@ from pathlib import Path
 
 
 def make_private(path: Path) -> None:
-    """Create a database file with mode 0600 and correct what is there.
-
-    SQLite creates journals with the mode of the file, but does not change existing ones.
-    """
+    """Create a database file with mode 0600, which SQLite's new journals get too, and correct what is there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(0o600)
     for file in path.parent.glob(f"{glob.escape(path.name)}*"):

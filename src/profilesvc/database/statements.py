@@ -108,16 +108,19 @@ class Prefetch(NamedTuple):
 
 
 class PreparedWrite:
-    """A write with named parameters for many rows; `build` returns the statement for a dialect."""
+    """A write with named parameters for many rows; `build` is the statement, or returns it for a dialect."""
 
-    def __init__(self, build: Callable[[str], ClauseElement], columns: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, build: ClauseElement | Callable[[str], ClauseElement], columns: Sequence[str] | None = None
+    ) -> None:
         self._build, self._columns = build, columns
         self._by_dialect: dict[str, tuple[str, Positionals]] = {}
 
     def executions(self, dialect: str, rows: Sequence[Mapping[str, object]]) -> Executions:
         compiled = self._by_dialect.get(dialect)
         if compiled is None:
-            compiled = self._by_dialect[dialect] = _compiled(self._build(dialect), dialect, self._columns)
+            statement = self._build if isinstance(self._build, ClauseElement) else self._build(dialect)
+            compiled = self._by_dialect[dialect] = _compiled(statement, dialect, self._columns)
         text, positionals = compiled
         return Executions(text, [[row.get(name, default) for name, default in positionals] for row in rows])
 
@@ -175,6 +178,12 @@ def insert_by(dialect: str, table: Table) -> Insert:
     return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
 
 
+async def insert_new(session: AsyncSession, table: Table, **values: object) -> bool:
+    """Insert a row unless there is one with a unique value of it; return whether it was inserted."""
+    row = insert_into(session, table).values(**values).on_conflict_do_nothing()
+    return await has_row(session, row.returning(*table.primary_key))
+
+
 async def upsert(
     session: AsyncSession,
     table: Table,
@@ -185,7 +194,7 @@ async def upsert(
     """Insert a row, or change the one with this key. Return False if that is left as it is, because of `where`."""
     insert = insert_into(session, table).values({**key, **values})
     changed = insert.on_conflict_do_update(index_elements=list(key), set_=dict(values), where=where)
-    return (await session.execute(changed.returning(table.c[next(iter(key))]))).first() is not None
+    return await has_row(session, changed.returning(table.c[next(iter(key))]))
 
 
 class FastReader(Protocol):

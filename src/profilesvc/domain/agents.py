@@ -36,10 +36,7 @@ class Agent(NamedTuple):
 
 
 def summary(user_agent: str) -> Agent:
-    """Return what a User-Agent says, without versions. A program that is no browser is named by its first word.
-
-    Any client can send any User-Agent, so this is for people to recognise their own, and decides nothing.
-    """
+    """Return what a User-Agent says, without versions; any client can send any, so this decides nothing."""
     text = user_agent[:400]
     system = _first(_SYSTEMS, text)
     browser = _first(_BROWSERS, text) if text.startswith("Mozilla/") else ""

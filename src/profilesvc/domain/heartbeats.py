@@ -110,10 +110,7 @@ def online_share(history: list[Period]) -> float | None:
 
 
 def daily_contacts(runs: Iterable[tuple[str, Span]], now: int, days: int) -> list[int]:
-    """Return how many sites were in contact on each of the last days (UTC), the oldest first and today last.
-
-    `runs` are sites with a run of heartbeats, in any order; a site may have several keys, which count once.
-    """
+    """Return how many sites were in contact on each of the last days (UTC), the oldest first; a site counts once."""
     first = now // DAY - (days - 1)
     seen: dict[str, int] = {}  # a bit for each day
     for site, span in runs:
@@ -142,20 +139,16 @@ class Reason(NamedTuple):
 
 
 class Known(NamedTuple):
-    """The known state of a key. Instants in milliseconds.
-
-    `secret_at` is when the newest secret was made, and `retiring_until` when the one before ends or has ended.
-    `rejection` is the newest rejected request of the key.
-    """
+    """The known state of a key. Instants in milliseconds."""
 
     created_at: int
     is_held: bool = False
     last_heartbeat_at: int | None = None
     last_used_at: int | None = None
     mismatch: bool = False
-    secret_at: int | None = None
-    retiring_until: int | None = None
-    rejection: tuple[Rejection, int] | None = None
+    secret_at: int | None = None  # when the newest secret was made
+    retiring_until: int | None = None  # when the one before ends or has ended
+    rejection: tuple[Rejection, int] | None = None  # the newest rejected request
 
 
 def reason(known: Known, now: int) -> Reason:

@@ -26,13 +26,10 @@ _AHEAD = timedelta(days=365 * limits.OPENING_DATE_YEARS + 2)  # a leap day, and 
 
 
 class Fault(NamedTuple):
-    """An invalid value: the problem for the caller, and the provider's reason with its metadata.
-
-    Without a reason, the provider's error has a description only.
-    """
+    """An invalid value: the problem for the caller, and the provider's reason with its metadata."""
 
     problem: str
-    reason: str = ""
+    reason: str = ""  # without one, the provider's error has a description only
     metadata: Mapping[str, str] = {}
 
 
@@ -88,11 +85,8 @@ def _web_address(url: str, _: _Facts) -> Fault | None:
 
 
 def _region(code: str, _: _Facts) -> Fault | None:
-    return (
-        None
-        if is_region(code) or not code
-        else Fault("must be the code of a country, such as JP for Japan", "INVALID_ADDRESS")
-    )
+    is_valid = is_region(code) or not code
+    return None if is_valid else Fault("must be the code of a country, such as JP for Japan", "INVALID_ADDRESS")
 
 
 def _degrees(most: float) -> "Check":

@@ -28,10 +28,7 @@ class Masks(NamedTuple):
 
     @property
     def theirs(self) -> list[str]:
-        """Return what differs by the provider's change.
-
-        A field in review differs because consumers do not see the owner's edit yet.
-        """
+        """Return what differs by the provider's change, and not because consumers do not see the owner's edit yet."""
         return [path for path in self.differing if not covers(self.pending, path)]
 
     @property

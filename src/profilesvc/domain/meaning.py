@@ -72,11 +72,7 @@ def _url(value: str, _region: str | None) -> str | None:
 
 def _escaped(part: str) -> str:
     """Return a part of a URL with only the escapes that it needs, in upper case (RFC 3986 §6.2.2)."""
-    return _ESCAPE.sub(_escape, quote(part, _RESERVED))
-
-
-def _escape(match: re.Match[str]) -> str:
-    return quote(bytes.fromhex(match[1]), safe="")
+    return _ESCAPE.sub(lambda match: quote(bytes.fromhex(match[1]), safe=""), quote(part, _RESERVED))
 
 
 def _without_dots(path: str) -> str:

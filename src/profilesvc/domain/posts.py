@@ -125,10 +125,7 @@ def _further_problems(post: JsonObject, reported: list[Problem], *, is_whole: bo
 
 
 def violations(post: JsonObject, *, has_topic: bool = True) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a post that violate a rule, with the rule. Their types must be valid.
-
-    Without a valid topic, only the rules that do not depend on it apply.
-    """
+    """Yield the fields of a post, whose types are valid, that violate a rule, with the rule."""
     of_topic = list(_topic(post)) if has_topic else []
     yield from of_topic
     refused = {field for field, _ in of_topic}

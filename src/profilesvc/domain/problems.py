@@ -79,10 +79,7 @@ def _count(context: JsonObject, limit: str, name: str, noun: str) -> str:
 
 
 def sentence(where: str, field: str, problem: str) -> str:
-    """Return the message of one problem: the field as the caller wrote it, then the rule.
-
-    `where` is body, form, query, path or header; without a field the problem is that of the whole body.
-    """
+    """Return the message of one problem: the field as the caller wrote it (none: the whole body), then the rule."""
     if not field:
         return f"The {where} {problem}."
     text = f"{_PLACES[where]}`{field}` {problem}."

@@ -15,13 +15,7 @@ from profilesvc.contract.sync import FilterReason
 from profilesvc.domain import location_rules, meaning
 from profilesvc.domain.errors import invalid, invalid_many
 from profilesvc.domain.hours import faults
-from profilesvc.domain.messages import (
-    access_of,
-    message_of,
-    parse,
-    without_nulls,
-    without_read_only,
-)
+from profilesvc.domain.messages import access_of, message_of, parse, without_nulls, without_read_only
 
 # The provider accepts nested paths for these two. Every other field is sent whole, merged into its current value.
 _NESTED_MASKS = ("profile", "openInfo")
@@ -30,10 +24,7 @@ _ADDRESS, _AREA = "storefrontAddress", "serviceArea"
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """One call to the provider: its body and update mask, and the leaves that change or are already equal.
-
-    An empty mask means that there is nothing to send.
-    """
+    """One call to the provider: body and mask (empty: nothing to send), and the leaves that change or are equal."""
 
     body: JsonObject
     mask: list[str]

@@ -56,17 +56,14 @@ class RequestInfo:
 
 
 class Finished(NamedTuple):
-    """A request with its response. `key` is None if it is not one of a key; an unusual `method` is `other`.
+    """A request with its response."""
 
-    `at` is when it arrived, and `lasted` how long the response took, by the service's clock, in milliseconds.
-    """
-
-    key: tuple[int, int | str] | None
+    key: tuple[int, int | str] | None  # None if it is not one of a key
     request: RequestInfo
-    method: str
+    method: str  # an unusual one is `other`
     status: int
-    at: int
-    lasted: int
+    at: int  # when it arrived, by the service's clock, in milliseconds
+    lasted: int  # how long the response took, in milliseconds
 
 
 # The only context variable, because audit rows, rate limits and the database's deadline need the request far below the

@@ -29,12 +29,9 @@ class KeyDates(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The milliseconds for which a key signs, is announced before that, and is accepted after it (D-13).
+    """The milliseconds for which a key signs, is announced before that, and is accepted after it (D-13)."""
 
-    If `rotate` is None, only the operator rotates keys.
-    """
-
-    rotate: int | None
+    rotate: int | None  # None: only the operator rotates keys
     announce: int
     keep: int
 

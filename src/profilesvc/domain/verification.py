@@ -26,10 +26,7 @@ def derive(voice_of_merchant: JsonObject, verifications: list[JsonObject]) -> tu
 
 
 def state_of(is_verified: bool, stored: str | None) -> str:
-    """Return `verificationState` for a profile, which shows only `isVerified`: the stored one, if it fits.
-
-    `refresh-verification` reads more, at the cost of two calls.
-    """
+    """Return `verificationState` for a profile, which shows only `isVerified`: the stored one, if it fits."""
     if is_verified:
         return "VERIFIED"
     return "UNVERIFIED" if stored in {None, "VERIFIED"} else stored

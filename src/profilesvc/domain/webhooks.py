@@ -8,17 +8,7 @@ from collections.abc import Sequence
 from profilesvc.domain.time import DAY, HOUR, MINUTE, SECOND
 
 # Waits before the attempts after the first one (docs/events.md).
-SCHEDULE = (
-    5 * SECOND,
-    5 * MINUTE,
-    30 * MINUTE,
-    2 * HOUR,
-    5 * HOUR,
-    10 * HOUR,
-    14 * HOUR,
-    20 * HOUR,
-    24 * HOUR,
-)
+SCHEDULE = (5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR)
 JITTER = 0.1  # of a wait, so that deliveries that failed together do not return together
 MAX_WAIT = DAY  # the longest Retry-After that is followed
 FAILING_FOR = 5 * DAY  # after which a channel is disabled
@@ -28,20 +18,12 @@ _DEFAULT_KEY = b"profilesvc"
 
 
 def next_wait(tries: int, chance: float) -> int | None:
-    """Return the milliseconds until the next attempt, or None after the last one.
-
-    `tries` counts the attempts that failed; `chance` is from 0 to 1.
-    """
-    if tries > len(SCHEDULE):
-        return None
-    return round(SCHEDULE[tries - 1] * (1 + JITTER * chance))
+    """Return the milliseconds to wait after `tries` failed attempts, or None after the last; `chance` is 0 to 1."""
+    return None if tries > len(SCHEDULE) else round(SCHEDULE[tries - 1] * (1 + JITTER * chance))
 
 
 def secret(pepper: bytes | None, nonce: str) -> bytes:
-    """Return the secret of a webhook, which is derived so that a copy of the database is not enough to sign.
-
-    Without a pepper it is enough.
-    """
+    """Return the secret of a webhook. With a pepper, a copy of the database is not enough to sign."""
     return derived(pepper, "webhook", nonce)
 
 

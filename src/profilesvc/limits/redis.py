@@ -45,13 +45,7 @@ log = logging.getLogger("profilesvc")
 
 
 def _open(url: str, timeout: float, retries: int) -> RedisStorage:
-    """Return the storage of a URL. It connects with the first command.
-
-    The clients read the URL, because the library demands a port, and repeats a URL with its password in errors.
-
-    Raises:
-        ValueError: The URL cannot be read.
-    """
+    """Return the storage of a URL. The clients read it: the library demands a port, and repeats passwords in errors."""
     url = re.sub(r"\Avalkey", "redis", url)  # the protocol is the same
     options: dict[str, Any] = {
         "socket_timeout": timeout,
@@ -69,11 +63,7 @@ def _open(url: str, timeout: float, retries: int) -> RedisStorage:
 
 
 def _check_parameters(url: str, pool: Any) -> None:
-    """Check the parameters of the URL, which the client reads when it connects, with an error for each request.
-
-    Raises:
-        ValueError: One is unknown, or its value cannot be used.
-    """
+    """Check the parameters of the URL, which the client reads when it connects, with an error for each request."""
     known = _PARAMETERS | _OF_TLS if url.startswith("rediss:") else _PARAMETERS
     if unknown := sorted(parse_qs(urlsplit(url).query).keys() - known):
         raise ValueError(f"must not have the parameter {unknown[0]!r}")
@@ -108,11 +98,7 @@ def _client(storage: RedisStorage) -> Any:
 async def _ending_if_cancelled(work: Awaitable[Result]) -> Result:
     """Return the result of the work, or end with the task that waits for it.
 
-    The client sends by `asyncio.wait_for`, which in Python 3.11 loses a cancellation that arrives together with its
-    result. A caller with a deadline would then go on without one.
-
-    Raises:
-        asyncio.CancelledError: The task was cancelled while the work ran.
+    In Python 3.11 the `asyncio.wait_for` of the client loses a cancellation that arrives with its result.
     """
     task = asyncio.current_task()
     before = task.cancelling() if task else 0
@@ -124,10 +110,7 @@ async def _ending_if_cancelled(work: Awaitable[Result]) -> Result:
 
 
 class SharedWindows:
-    """Windows that all processes share. While the server fails, this process counts on its own in `fallback`.
-
-    Only one request in some seconds tries a server that has failed.
-    """
+    """Windows that all processes share. While the server fails, this process counts on its own in `fallback`."""
 
     def __init__(
         self, url: str, fallback: Windows, pause: float = PAUSE_SECONDS, timeout: float = TIMEOUT_SECONDS
@@ -157,7 +140,7 @@ class SharedWindows:
         async with self._slots:
             now, is_probe = asyncio.get_running_loop().time(), self._has_failed
             if now >= self._paused_until:
-                if is_probe:  # the others do not wait for its result
+                if is_probe:  # one in some seconds; the others do not wait for its result
                     self._paused_until = now + self._pause
                 try:
                     result = await _ending_if_cancelled(self._initialized(count))

@@ -40,7 +40,7 @@ async def change(services: Services, caller: Caller, client_id: str, body: KeyCh
         row = await _listed(session, key)
         changed = []
         if body.name is not None and (name := clean_name(body.name)) != row.name:
-            await keys.rename(session, key.owner_id, key.id, name)
+            await keys.change(session, key.owner_id, key.id, name=name)
             changed.append("name")
         if _DOMAINS & fields.keys():
             changed += await _set_domains(session, key, row, fields)

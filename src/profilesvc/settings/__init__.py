@@ -9,13 +9,7 @@ from urllib.parse import quote
 
 from dotenv import dotenv_values
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr, model_validator
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    NoDecode,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-)
+from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from profilesvc.limits.settings import LimitSettings
 from profilesvc.settings.groups import (
@@ -346,11 +340,7 @@ def _not_json(match: re.Match[str]) -> str:
 
 
 def _names_in(file: Path | str) -> list[str]:
-    """Return the variables of an environment file.
-
-    Raises:
-        SettingsError: It is not UTF-8.
-    """
+    """Return the variables of an environment file, which must be UTF-8."""
     try:
         return [*dotenv_values(file)]
     except UnicodeDecodeError:
@@ -358,10 +348,7 @@ def _names_in(file: Path | str) -> list[str]:
 
 
 def _reject_unknown(names: list[str]) -> None:
-    """Reject a variable with our prefix that is not a setting, and suggest the most similar one.
-
-    A group rejects the fields that it does not have.
-    """
+    """Reject a variable with our prefix that is not a setting or of a group, and suggest the most similar one."""
     files = [f"{secret}{SUFFIX}" for secret in variables(Settings, PREFIX, secret=True)]
     known = [*variables(Settings, PREFIX), *files]
     groups = {variable.partition("__")[0] for variable in known if "__" in variable}

@@ -55,11 +55,8 @@ def logo_file(file: Path | None) -> Path | None:
 
 
 def _svg_problem(content: bytes) -> str:
-    """Return why an SVG file is not shown. A picture with a DTD is rejected before anything expands its entities.
-
-    In UTF-16 nothing would be found in it, although browsers and parsers read that.
-    """
-    if b"\0" in content:
+    """Return why an SVG file is not shown. One with a DTD is rejected before anything expands its entities."""
+    if b"\0" in content:  # UTF-16, which browsers and parsers read, and in which nothing would be found
         return "must be in UTF-8"
     if _ACTIVE.search(content):
         return "has scripts, event handlers, foreign objects or a DTD; remove them"

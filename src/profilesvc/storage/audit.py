@@ -116,9 +116,7 @@ def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
 async def page(
     session: Executor, of: dict[str, int], before: Position | None, limit: int, wanted: Wanted
 ) -> list[StoredEvent]:
-    """Return events older than a position, newest first; `of` selects an `owner_id` and perhaps
-    a `key_id`, or is empty for all.
-    """
+    """Return events older than a position, newest first, with the values of `of`: an owner, perhaps a key, or none."""
     query = (
         select(*columns(audit, StoredEvent._fields[:-1]), keys.c.client_id)
         .outerjoin(keys, and_(keys.c.owner_id == audit.c.owner_id, keys.c.id == audit.c.key_id))

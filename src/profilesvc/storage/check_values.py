@@ -4,7 +4,7 @@ from sqlalchemy import bindparam, func, literal, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.schema import metadata
-from profilesvc.database.statements import Executor, Prepared, fetch, has_row, insert_into, upsert
+from profilesvc.database.statements import Executor, Prepared, fetch, has_row, insert_new, upsert
 from profilesvc.storage.tables import channels, secrets
 
 check_values = metadata.tables["check_values"]
@@ -19,7 +19,7 @@ async def find(session: Executor, name: str) -> str | None:
 
 async def add(session: AsyncSession, name: str, value: str) -> None:
     """Store the check value unless there is one, which another process may have stored just now."""
-    await session.execute(insert_into(session, check_values).values(name=name, value=value).on_conflict_do_nothing())
+    await insert_new(session, check_values, name=name, value=value)
 
 
 async def replace(session: AsyncSession, name: str, value: str) -> None:

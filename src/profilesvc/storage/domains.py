@@ -50,10 +50,7 @@ async def allow(session: Executor, domain: str | None, now: int) -> bool:
 
 
 async def _is_any_live(session: Executor, ids: list[tuple[int, int]], lost: list[DBAPIError]) -> bool:
-    """Return whether one of these keys, by owner and id, is live. If a node is down, ask for each.
-
-    `lost` gets the errors of keys whose node is down, because another owner may have a live key.
-    """
+    """Return whether one of these keys, by owner and id, is live; `lost` gets the errors of keys whose node is down."""
     try:
         return await _has_live(session, ids)
     except DBAPIError as error:

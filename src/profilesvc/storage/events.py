@@ -34,6 +34,9 @@ class StoredPublishedEvent(NamedTuple):
     data: str
 
 
+_PUBLISHED = select(*columns(events, StoredPublishedEvent._fields))
+
+
 def add(session: AsyncSession, owner_id: int, new: list[NewEvent], now: int) -> None:
     """Append events of an owner when the transaction ends, and a delivery for each channel that receives them."""
     if _PENDING not in session.info:
@@ -57,24 +60,13 @@ async def _append(session: AsyncSession, owner_id: int, new: list[tuple[NewEvent
     ]
     await session.execute(insert(events), rows)
     receives = or_(channels.c.types == "", channels.c.types.contains("," + events.c.type + ","))
+    is_open = channels.c.disabled_at.is_(None), channels.c.confirmed_at.is_not(None)
+    created_at, pending = events.c.created_at, literal("pending", String)
     due = (
-        select(
-            channels.c.owner_id,
-            channels.c.id,
-            events.c.id,
-            events.c.created_at,
-            events.c.created_at,
-            literal("pending", String),
-        )
+        select(channels.c.owner_id, channels.c.id, events.c.id, created_at, created_at, pending)
         .join(events, events.c.owner_id == channels.c.owner_id)
-        .where(
-            channels.c.owner_id == owner_id,
-            events.c.owner_id == owner_id,
-            events.c.id.between(first, last),
-            channels.c.disabled_at.is_(None),
-            channels.c.confirmed_at.is_not(None),
-            receives,
-        )
+        .where(channels.c.owner_id == owner_id, events.c.owner_id == owner_id)
+        .where(events.c.id.between(first, last), *is_open, receives)
         .order_by(events.c.id, channels.c.id)
         .with_for_update(read=True, key_share=True, of=channels)  # none is deleted before its deliveries are stored
     )
@@ -140,40 +132,22 @@ async def page(
     session: Executor, owner_id: int, after: int, types: list[EventType], client_id: str | None, limit: int
 ) -> list[StoredPublishedEvent]:
     """Return events of an owner with higher numbers than `after`, oldest first; no `types` means all."""
-    query = (
-        select(*columns(events, StoredPublishedEvent._fields))
-        .where(events.c.owner_id == owner_id, events.c.id > after)
-        .order_by(events.c.id)
-        .limit(limit)
-    )
+    query = _PUBLISHED.where(events.c.owner_id == owner_id, events.c.id > after).order_by(events.c.id).limit(limit)
     if types:
         query = query.where(events.c.type.in_(types))
     if client_id is not None:
-        query = query.join(keys, and_(keys.c.owner_id == events.c.owner_id, keys.c.id == events.c.key_id)).where(
-            keys.c.owner_id == owner_id, keys.c.client_id == client_id
-        )
+        of_key = and_(keys.c.owner_id == events.c.owner_id, keys.c.id == events.c.key_id)
+        query = query.join(keys, of_key).where(keys.c.owner_id == owner_id, keys.c.client_id == client_id)
     return await records(session, StoredPublishedEvent, query)
 
 
 async def location_events(
     session: Executor, owner_id: int, location_name: str, before: int, after: int, limit: int
 ) -> list[StoredPublishedEvent]:
-    """Return events of a location with numbers between two, newest first.
-
-    No index has the location, so the statement reads all events of the owner between the numbers.
-    """
-    query = (
-        select(*columns(events, StoredPublishedEvent._fields))
-        .where(
-            events.c.owner_id == owner_id,
-            events.c.id < before,
-            events.c.id > after,
-            events.c.location_name == location_name,
-        )
-        .order_by(events.c.id.desc())
-        .limit(limit)
-    )
-    return await records(session, StoredPublishedEvent, query)
+    """Return events of a location with numbers between two, newest first; no index has the location."""
+    of_location = events.c.owner_id == owner_id, events.c.location_name == location_name
+    query = _PUBLISHED.where(*of_location, events.c.id < before, events.c.id > after)
+    return await records(session, StoredPublishedEvent, query.order_by(events.c.id.desc()).limit(limit))
 
 
 async def first(session: Executor, owner_id: int) -> int:
@@ -184,9 +158,7 @@ async def first(session: Executor, owner_id: int) -> int:
 
 async def find(session: Executor, owner_id: int, event_id: int) -> StoredPublishedEvent | None:
     """Return an event of an owner."""
-    query = select(*columns(events, StoredPublishedEvent._fields)).where(
-        events.c.owner_id == owner_id, events.c.id == event_id
-    )
+    query = _PUBLISHED.where(events.c.owner_id == owner_id, events.c.id == event_id)
     return await record(session, StoredPublishedEvent, query)
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from sqlalchemy import case, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, columns, has_row, insert_into, record
+from profilesvc.database.statements import Executor, columns, has_row, insert_new, record
 from profilesvc.storage.tables import families
 
 
@@ -29,33 +29,15 @@ class Exchange(NamedTuple):
 
 
 async def advance(session: AsyncSession, exchange: Exchange, now: int) -> bool:
-    """Record an exchange; return True for exactly one caller.
-
-    The first exchange inserts the row of the family, so that a grant writes nothing.
-    """
+    """Record an exchange; return True for exactly one caller. The first one adds the row, so that a grant adds none."""
     values = {"generation": exchange.generation + 1, "rotated_at": now, "successor": exchange.successor}
     if exchange.generation == 0:
-        first = insert_into(session, families).values(
-            owner_id=exchange.owner_id,
-            id=exchange.family,
-            key_id=exchange.key_id,
-            expires_at=exchange.expires_at,
-            **values,
-        )
-        inserted = await session.execute(first.on_conflict_do_nothing().returning(families.c.id))
-        return inserted.first() is not None
+        key = {"owner_id": exchange.owner_id, "id": exchange.family, "key_id": exchange.key_id}
+        return await insert_new(session, families, **key, expires_at=exchange.expires_at, **values)
     later = case((families.c.expires_at < exchange.expires_at, exchange.expires_at), else_=families.c.expires_at)
-    statement = (
-        update(families)
-        .where(
-            families.c.owner_id == exchange.owner_id,
-            families.c.id == exchange.family,
-            families.c.generation == exchange.generation,
-        )
-        .values(expires_at=later, **values)
-        .returning(families.c.id)
-    )
-    return await has_row(session, statement)
+    of_family = families.c.owner_id == exchange.owner_id, families.c.id == exchange.family
+    replaced = update(families).where(*of_family, families.c.generation == exchange.generation)
+    return await has_row(session, replaced.values(expires_at=later, **values).returning(families.c.id))
 
 
 async def find(session: Executor, owner_id: int, family: str) -> Family | None:

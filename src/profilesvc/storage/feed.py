@@ -5,23 +5,16 @@ from typing import Any, NamedTuple
 from sqlalchemy import and_, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, columns, has_row, insert_into, records
+from profilesvc.database.statements import Executor, columns, insert_into, insert_new, records
 from profilesvc.storage.locations import What, is_kept
-from profilesvc.storage.tables import changed_locations, location_owners, locations, notifications
+from profilesvc.storage.tables import changed_locations, locations, notifications
 
 _CHANGED = changed_locations.c
 
 
 async def receive(session: AsyncSession, message_id: str, now: int) -> bool:
     """Store that a message was received; return False if it was before."""
-    row = insert_into(session, notifications).values(message_id=message_id, received_at=now).on_conflict_do_nothing()
-    return await has_row(session, row.returning(notifications.c.message_id))
-
-
-async def owner_of(session: Executor, location: str) -> int | None:
-    """Return the owner of a location, or None."""
-    query = select(location_owners.c.owner_id).where(location_owners.c.name == location)
-    return (await session.execute(query)).scalar_one_or_none()
+    return await insert_new(session, notifications, message_id=message_id, received_at=now)
 
 
 async def mark(session: AsyncSession, owner_id: int, location: str, what: What, now: int) -> None:

@@ -2,21 +2,7 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import (
-    ColumnElement,
-    String,
-    Text,
-    Update,
-    and_,
-    bindparam,
-    case,
-    cast,
-    exists,
-    func,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, String, Text, and_, bindparam, case, cast, exists, func, or_, select, update
 
 from profilesvc.database.statements import Executor, Insert, Prefetch, Prepared, PreparedWrite, Row, fetch, insert_by
 from profilesvc.database.writers import Executions
@@ -83,18 +69,10 @@ def reasons(owner: ColumnElement[int]) -> tuple[ColumnElement[int | None] | Colu
 
 
 _SINCE = connections.c.last_heartbeat_at
-_NEW_SECRET = exists().where(
-    secrets.c.owner_id == OWNER,
-    secrets.c.key_id == keys.c.id,
-    secrets.c.created_at > keys.c.created_at,
-    secrets.c.created_at >= _SINCE,
-)
-_REVOKED = exists().where(
-    request_log.c.owner_id == OWNER,
-    request_log.c.key_id == keys.c.id,
-    request_log.c.at >= _SINCE,
-    request_log.c.reason == "revoked",
-)
+_ITS_SECRET = secrets.c.owner_id == OWNER, secrets.c.key_id == keys.c.id
+_NEW_SECRET = exists().where(*_ITS_SECRET, secrets.c.created_at > keys.c.created_at, secrets.c.created_at >= _SINCE)
+_ITS_REQUEST = request_log.c.owner_id == OWNER, request_log.c.key_id == keys.c.id
+_REVOKED = exists().where(*_ITS_REQUEST, request_log.c.at >= _SINCE, request_log.c.reason == "revoked")
 _WATCHED = Prepared(
     select(
         *(keys.c[name] for name in KeyStatus._fields[:5]),
@@ -133,10 +111,7 @@ async def explained(session: Executor, owner_id: int, key: KeyStatus, now: int) 
 
 
 class Beat(NamedTuple):
-    """A heartbeat as it is stored; a field that is None keeps its old value.
-
-    `same_sites` is a JSON array of what names the same site as `site_host`. It is not stored.
-    """
+    """A heartbeat as it is stored; a field that is None keeps its old value."""
 
     owner_id: int
     key_id: int
@@ -147,7 +122,7 @@ class Beat(NamedTuple):
     detected_plugins: str | None = None
     site_host: str | None = None
     site_host_at: int | None = None
-    same_sites: str = "[]"
+    same_sites: str = "[]"  # a JSON array of what names the same site as `site_host`; not stored
 
 
 _COLUMNS = Beat._fields[:-1]
@@ -187,15 +162,9 @@ _RUNNING = and_(
 )
 
 
-def _extend(_dialect: str) -> Update:
-    return update(contacts).where(_RUNNING, contacts.c.ended_at < _NOW).values(ended_at=_NOW)
-
-
 def _start(dialect: str) -> Insert:
-    """Start a run of contact after a gap of more than the online window and in a new month, unless one is running.
-
-    It selects from the row of the heartbeat, so that a distributed database sends it to the shard of that row.
-    """
+    """Start a run of contact after a gap of more than the online window and in a new month, unless one is running."""
+    # It selects from the row of the heartbeat, so that a distributed database sends it to the shard of that row.
     owner, key = connections.c.owner_id, connections.c.key_id
     is_running = exists().where(_RUNNING, contacts.c.owner_id == owner)
     new = select(owner, key, _NOW, _NOW).where(owner == OWNER, key == _KEY, ~is_running)
@@ -203,8 +172,8 @@ def _start(dialect: str) -> Insert:
     return insert.from_select(["owner_id", "key_id", "started_at", "ended_at"], new).on_conflict_do_nothing()
 
 
-_UPSERT, _EXTEND = PreparedWrite(_upsert, _COLUMNS), PreparedWrite(_extend)
-_START = PreparedWrite(_start)
+_UPSERT, _START = PreparedWrite(_upsert, _COLUMNS), PreparedWrite(_start)
+_EXTEND = PreparedWrite(update(contacts).where(_RUNNING, contacts.c.ended_at < _NOW).values(ended_at=_NOW))
 
 
 def recording(dialect: str, beats: list[Beat]) -> list[Executions]:
@@ -221,21 +190,9 @@ async def spans(session: Executor, owner_id: int, key_id: int, since: int) -> li
 
 
 async def spans_of_keys(session: Executor, owner_id: int, key_ids: list[int], since: int) -> dict[int, list[Span]]:
-    """Return the runs of contact that decide the states of an owner's keys after an instant, oldest first, by key.
-
-    A run that ended before it decides until OFFLINE_AFTER has passed, and may go on in the row of the next month.
-    """
-    earliest = since - OFFLINE_AFTER
-    query = (
-        select(contacts.c.key_id, contacts.c.started_at, contacts.c.ended_at)
-        .where(
-            contacts.c.owner_id == owner_id,
-            contacts.c.key_id.in_(key_ids),
-            contacts.c.started_at >= month_start(earliest),
-            contacts.c.ended_at >= earliest,
-        )
-        .order_by(contacts.c.started_at)
-    )
+    """Return the runs of contact that decide the states of an owner's keys after an instant, oldest first, by key."""
+    of_keys = contacts.c.owner_id == owner_id, contacts.c.key_id.in_(key_ids)
+    query = _RUNS.where(*of_keys, *_is_since(since - OFFLINE_AFTER)).order_by(contacts.c.started_at)
     spans: dict[int, list[Span]] = {}
     for row in await session.execute(query):
         spans.setdefault(row.key_id, []).append(Span(row.started_at, row.ended_at))
@@ -244,10 +201,16 @@ async def spans_of_keys(session: Executor, owner_id: int, key_ids: list[int], si
 
 async def runs(session: Executor, owner_id: int, since: int) -> list[tuple[int, int, int]]:
     """Return the runs of contact of all keys of an owner after an instant: key, first and last heartbeat."""
-    query = select(contacts.c.key_id, contacts.c.started_at, contacts.c.ended_at).where(
-        contacts.c.owner_id == owner_id, contacts.c.started_at >= month_start(since), contacts.c.ended_at >= since
-    )
+    query = _RUNS.where(contacts.c.owner_id == owner_id, *_is_since(since))
     return [tuple(row) for row in await session.execute(query)]
+
+
+_RUNS = select(contacts.c.key_id, contacts.c.started_at, contacts.c.ended_at)
+
+
+def _is_since(instant: int) -> tuple[ColumnElement[bool], ...]:
+    """Return the condition that a run ended after an instant; it may go on in the row of the next month."""
+    return contacts.c.started_at >= month_start(instant), contacts.c.ended_at >= instant
 
 
 class KeyRow(NamedTuple):

@@ -5,22 +5,19 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, and_, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, columns, has_row, insert_into, record
+from profilesvc.database.statements import Executor, columns, has_row, insert_new, record
 from profilesvc.storage.tables import idempotency
 
 
 class StoredClaim(NamedTuple):
-    """An idempotency key: which attempt holds it, until when, and the response.
-
-    Until the status is stored, `answer` is the note of an attempt for the next one.
-    """
+    """An idempotency key: which attempt holds it, until when, and the response."""
 
     fingerprint: str
     fence: int
     lease_until: int
     created_at: int
     status: int | None
-    answer: str | None
+    answer: str | None  # until the status is stored, the note of an attempt for the next one
 
 
 def _is(owner_id: int, scope: str) -> ColumnElement[bool]:
@@ -31,17 +28,8 @@ async def insert_first(
     session: AsyncSession, owner_id: int, location: str, scope: str, fingerprint: str, now: int, lease_until: int
 ) -> bool:
     """Insert the first attempt with a key; return False if there is one already."""
-    statement = insert_into(session, idempotency).values(
-        owner_id=owner_id,
-        scope=scope,
-        location_name=location,
-        fingerprint=fingerprint,
-        fence=1,
-        lease_until=lease_until,
-        created_at=now,
-    )
-    returned = await session.execute(statement.on_conflict_do_nothing().returning(idempotency.c.scope))
-    return returned.first() is not None
+    attempt = {"location_name": location, "fingerprint": fingerprint, "fence": 1, "lease_until": lease_until}
+    return await insert_new(session, idempotency, owner_id=owner_id, scope=scope, created_at=now, **attempt)
 
 
 async def find(session: Executor, owner_id: int, scope: str) -> StoredClaim | None:
@@ -52,13 +40,8 @@ async def find(session: Executor, owner_id: int, scope: str) -> StoredClaim | No
 
 async def take_over(session: AsyncSession, owner_id: int, scope: str, fence: int, successor: StoredClaim) -> bool:
     """Replace the attempt with that fence; return False if another request was first."""
-    statement = (
-        update(idempotency)
-        .where(_is(owner_id, scope), idempotency.c.fence == fence)
-        .values(**successor._asdict())
-        .returning(idempotency.c.fence)
-    )
-    return await has_row(session, statement)
+    taken = update(idempotency).where(_is(owner_id, scope), idempotency.c.fence == fence)
+    return await has_row(session, taken.values(**successor._asdict()).returning(idempotency.c.fence))
 
 
 def _running(owner_id: int, scope: str, fence: int) -> ColumnElement[bool]:
@@ -73,13 +56,8 @@ async def write_note(session: AsyncSession, owner_id: int, scope: str, fence: in
 
 async def finish(session: AsyncSession, owner_id: int, scope: str, fence: int, status: int, answer: str) -> bool:
     """Store the response; return False if another holder has taken over."""
-    statement = (
-        update(idempotency)
-        .where(_running(owner_id, scope, fence))
-        .values(status=status, answer=answer)
-        .returning(idempotency.c.scope)
-    )
-    return await has_row(session, statement)
+    statement = update(idempotency).where(_running(owner_id, scope, fence)).values(status=status, answer=answer)
+    return await has_row(session, statement.returning(idempotency.c.scope))
 
 
 ANY_FINGERPRINT = ""  # the fingerprint of an attempt that may be followed by a corrected request

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, has_row, insert_into, records
+from profilesvc.database.statements import Executor, has_row, insert_new, records
 from profilesvc.storage.tables import exchanges, identities, users
 from profilesvc.storage.users import UserState, user
 
@@ -30,9 +30,7 @@ async def user_of(session: Executor, issuer: str, subject: str) -> UserState | N
 
 async def link(session: AsyncSession, issuer: str, subject: str, owner_id: int, now: int) -> bool:
     """Link a subject to a user; return False and change nothing if it is linked already."""
-    values = {"issuer": issuer, "subject": subject, "owner_id": owner_id, "created_at": now}
-    statement = insert_into(session, identities).values(values).on_conflict_do_nothing()
-    return await has_row(session, statement.returning(identities.c.owner_id))
+    return await insert_new(session, identities, issuer=issuer, subject=subject, owner_id=owner_id, created_at=now)
 
 
 async def unlink(session: AsyncSession, issuer: str, subject: str) -> None:
@@ -50,11 +48,9 @@ async def issuer_subjects(session: Executor, issuer: str) -> list[Linked]:
 
 async def was_used(session: Executor, digest: str) -> bool:
     """Return whether the use of something was recorded."""
-    query = select(exchanges.c.digest).where(exchanges.c.digest == digest)
-    return await has_row(session, query)
+    return await has_row(session, select(exchanges.c.digest).where(exchanges.c.digest == digest))
 
 
 async def mark_used(session: AsyncSession, digest: str, expires_at: int) -> bool:
     """Record the use of an ID token, a state or a connect link; return False if it was used before."""
-    statement = insert_into(session, exchanges).values(digest=digest, expires_at=expires_at).on_conflict_do_nothing()
-    return await has_row(session, statement.returning(exchanges.c.digest))
+    return await insert_new(session, exchanges, digest=digest, expires_at=expires_at)

@@ -4,20 +4,7 @@ import json
 import re
 from typing import NamedTuple
 
-from sqlalchemy import (
-    ColumnElement,
-    FromClause,
-    Select,
-    String,
-    and_,
-    bindparam,
-    cast,
-    func,
-    insert,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, FromClause, Select, String, and_, bindparam, cast, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.common import DeactivationReason
@@ -45,10 +32,7 @@ _NOBODY = 0  # the number of no user
 
 
 def owner_of(client_id: str) -> int:
-    """Return the number of the owner that a client id contains; _NOBODY if it contains none that a database can store.
-
-    Whether there is such a key is for the database to say.
-    """
+    """Return the number of the owner that a client id contains; _NOBODY if it has none that a database can store."""
     match = _OWNER.match(client_id)
     owner = _NOBODY if match is None else int(match[1])
     return owner if owner < 2**63 else _NOBODY
@@ -226,7 +210,7 @@ async def retiring_until(session: Executor, owner_id: int, key_id: int, now: int
 
 async def replace_secret(session: AsyncSession, owner_id: int, key_id: int, digest: str, now: int, until: int) -> None:
     """Add a secret; the older ones end at `until`, unless they end before."""
-    older = or_(secrets.c.expires_at.is_(None), secrets.c.expires_at > until)
+    older = secrets.c.expires_at.is_(None) | (secrets.c.expires_at > until)
     await session.execute(update(secrets).where(_is_key(owner_id, key_id), older).values(expires_at=until))
     await session.execute(insert(secrets).values(owner_id=owner_id, key_id=key_id, digest=digest, created_at=now))
 
@@ -252,7 +236,7 @@ async def count_live(session: Executor, owner_id: int, location: str, now: int) 
 
 def live(now: int | ColumnElement[int], of: FromClause = keys) -> ColumnElement[bool]:
     """Return the condition that a key is neither revoked nor expired."""
-    return and_(of.c.revoked_at.is_(None), or_(of.c.expires_at.is_(None), of.c.expires_at > now))
+    return and_(of.c.revoked_at.is_(None), of.c.expires_at.is_(None) | (of.c.expires_at > now))
 
 
 class ListedKey(NamedTuple):
@@ -297,13 +281,8 @@ async def listed_of(session: Executor, owner_id: int, ids: list[int]) -> list[Li
 async def listing(
     session: Executor, owner_id: int | None, live_at: int | None, before: int | None = None, limit: int | None = None
 ) -> list[ListedKey]:
-    """Return the keys of a user (None: of everyone), newest first.
-
-    `live_at` restricts them to those live at an instant, `before` to those older than the key with that id, and `limit`
-    their number.
-    """
-    query = listing_query(owner_id, live_at, before, limit)
-    return await records(session, ListedKey, query)
+    """Return keys of a user (None: of everyone), newest first: those live at an instant, older than a key `before`."""
+    return await records(session, ListedKey, listing_query(owner_id, live_at, before, limit))
 
 
 def listing_query(
@@ -316,14 +295,14 @@ def listing_query(
     return query if live_at is None else query.where(live(live_at))
 
 
-async def rename(session: AsyncSession, owner_id: int, key_id: int, name: str) -> None:
-    await session.execute(update(keys).where(_is(owner_id, key_id)).values(name=name))
+async def change(session: AsyncSession, owner_id: int, key_id: int, **values: object) -> None:
+    """Set columns of a key."""
+    await session.execute(update(keys).where(_is(owner_id, key_id)).values(**values))
 
 
 async def set_domains(session: AsyncSession, key: KeyState, primary: str | None, allowed: list[str]) -> None:
     """Replace the domains of a key, also in the directory of preflights."""
-    values = {"primary_domain": primary, "allowed_domains": json.dumps(allowed)}
-    await session.execute(update(keys).where(_is(key.owner_id, key.id)).values(values))
+    await change(session, key.owner_id, key.id, primary_domain=primary, allowed_domains=json.dumps(allowed))
     entry = Entry(key.owner_id, key.id, key.expires_at)
     await domains.drop(session, entry, domains_of(key.allowed_domains))
     await domains.add(session, entry, allowed)
@@ -331,18 +310,15 @@ async def set_domains(session: AsyncSession, key: KeyState, primary: str | None,
 
 async def revoke(session: AsyncSession, key: KeyState, now: int) -> None:
     """Revoke a key, and remove it from the directory of preflights."""
-    await session.execute(update(keys).where(_is(key.owner_id, key.id)).values(revoked_at=now))
+    await change(session, key.owner_id, key.id, revoked_at=now)
     entry = Entry(key.owner_id, key.id, key.expires_at)
     await domains.drop(session, entry, domains_of(key.allowed_domains))
 
 
 async def set_last_used(session: AsyncSession, owner_id: int, key_id: int, now: int) -> None:
     """Store when a key was used, unless a later use is stored."""
-    await session.execute(
-        update(keys)
-        .where(_is(owner_id, key_id), (keys.c.last_used_at.is_(None)) | (keys.c.last_used_at < now))
-        .values(last_used_at=now)
-    )
+    is_later = keys.c.last_used_at.is_(None) | (keys.c.last_used_at < now)
+    await session.execute(update(keys).where(_is(owner_id, key_id), is_later).values(last_used_at=now))
 
 
 async def advance_billing(session: AsyncSession, owner_id: int, which: ColumnElement[bool], version: int) -> list[int]:
@@ -354,13 +330,8 @@ async def advance_billing(session: AsyncSession, owner_id: int, which: ColumnEle
 
 async def raise_epoch(session: AsyncSession, owner_id: int, key_id: int) -> None:
     """End every token issued with the key so far."""
-    await session.execute(update(keys).where(_is(owner_id, key_id)).values(epoch=keys.c.epoch + 1))
+    await change(session, owner_id, key_id, epoch=keys.c.epoch + 1)
 
 
 def domains_of(stored: str) -> list[str]:
     return [str(domain) for domain in json.loads(stored)]
-
-
-async def set_badge(session: AsyncSession, owner_id: int, key_id: int, digest: str | None) -> None:
-    """Store the digest of a badge's link, or None to remove the badge."""
-    await session.execute(update(keys).where(_is(owner_id, key_id)).values(badge_digest=digest))

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from sqlalchemy import ColumnElement, and_, bindparam, case, func, insert, null, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, Prepared, columns, fetch, has_row, insert_into, records, upsert
+from profilesvc.database.statements import Executor, Prepared, columns, fetch, has_row, insert_new, records, upsert
 from profilesvc.storage.tables import OWNER, businesses, location_owners, locations, readings
 
 What = Literal["profile", "reviews"]
@@ -32,21 +32,6 @@ class LocationState(NamedTuple):
     disconnected_at: int | None
 
 
-with_business = locations.outerjoin(businesses)
-_STATE = Prepared(
-    select(*columns(locations, LocationState._fields)).where(
-        locations.c.owner_id == OWNER, locations.c.name == bindparam("location")
-    )
-)
-_PLACE = Prepared(
-    select(locations.c.account, locations.c.connection_id).where(
-        locations.c.owner_id == OWNER,
-        locations.c.name == bindparam("location"),
-        locations.c.disconnected_at.is_(None),
-    )
-)
-
-
 def is_location(owner_id: int, name: str) -> ColumnElement[bool]:
     """Return the condition that selects one location."""
     return and_(locations.c.owner_id == owner_id, locations.c.name == name)
@@ -55,6 +40,12 @@ def is_location(owner_id: int, name: str) -> ColumnElement[bool]:
 def is_kept() -> ColumnElement[bool]:
     """Return the condition that a location is not disconnected."""
     return locations.c.disconnected_at.is_(None)
+
+
+with_business = locations.outerjoin(businesses)
+_IS_LOCATION = locations.c.owner_id == OWNER, locations.c.name == bindparam("location")
+_STATE = Prepared(select(*columns(locations, LocationState._fields)).where(*_IS_LOCATION))
+_PLACE = Prepared(select(locations.c.account, locations.c.connection_id).where(*_IS_LOCATION, is_kept()))
 
 
 async def hold_kept(session: AsyncSession, owner_id: int, name: str) -> bool:
@@ -86,7 +77,7 @@ async def state(session: Executor, owner_id: int, name: str) -> LocationState | 
 
 
 def _visible(owner_id: int, only: str | None, unassigned: bool) -> ColumnElement[bool]:
-    conditions = [locations.c.owner_id == owner_id, locations.c.disconnected_at.is_(None)]
+    conditions = [locations.c.owner_id == owner_id, is_kept()]
     if only is not None:
         conditions.append(locations.c.name == only)
     if unassigned:
@@ -96,8 +87,7 @@ def _visible(owner_id: int, only: str | None, unassigned: bool) -> ColumnElement
 
 async def state_by_name(session: Executor, name: str) -> LocationState | None:
     """Return a location of any owner, for the operator."""
-    query = select(location_owners.c.owner_id).where(location_owners.c.name == name)
-    owner_id = (await session.execute(query)).scalar_one_or_none()
+    owner_id = (await owners_of(session, [name])).get(name)
     return None if owner_id is None else await state(session, owner_id, name)
 
 
@@ -155,13 +145,13 @@ async def switch_sync(session: AsyncSession, owner_id: int, name: str, enabled: 
     """Switch sync off, or on if the location is verified. Return whether that changed the switch."""
     off = ~locations.c.sync_enabled
     may_change = and_(off, locations.c.is_verified) if enabled else ~off
-    return await _changed(session, owner_id, name, may_change, sync_enabled=enabled)
+    return await change_kept(session, owner_id, name, may_change, sync_enabled=enabled)
 
 
 async def verify(session: AsyncSession, owner_id: int, name: str, is_verified: bool, state: str) -> bool:
     """Store the verification, and return whether it changed."""
     differs = or_(locations.c.is_verified != is_verified, locations.c.verification_state != state)
-    return await _changed(session, owner_id, name, differs, is_verified=is_verified, verification_state=state)
+    return await change_kept(session, owner_id, name, differs, is_verified=is_verified, verification_state=state)
 
 
 async def drifted(
@@ -169,44 +159,34 @@ async def drifted(
 ) -> bool:
     """Store the digest of what differs, unless another process has stored one, or a sync may have changed the profile.
 
-    Args:
-        row: The location before the provider was read.
-        started: When that was.
-        holder: The holder of the sync's lock if the sync itself has found the difference.
+    `row` is the location before the provider was read at `started`; `holder` has the lock if a sync found it.
     """
     lease, until = locations.c.sync_lease, locations.c.sync_lease_until
     is_same = (locations.c[name].is_not_distinct_from(getattr(row, name)) for name in ("drift", "last_sync"))
     no_sync = and_(or_(lease.is_(None), until <= started), locations.c.profile_read_at <= started)
     condition = and_(*is_same, no_sync if holder is None else lease == holder)
-    return await _changed(session, row.owner_id, row.name, condition, drift=digest)
+    return await change_kept(session, row.owner_id, row.name, condition, drift=digest)
 
 
-async def _changed(
-    session: AsyncSession, owner_id: int, name: str, condition: ColumnElement[bool], **values: object
+async def change_kept(
+    session: AsyncSession, owner_id: int, name: str, *conditions: ColumnElement[bool], **values: object
 ) -> bool:
-    statement = update(locations).where(is_location(owner_id, name), is_kept(), condition).values(**values)
+    """Set columns of a location; return False if it is disconnected, or does not meet all conditions."""
+    statement = update(locations).where(is_location(owner_id, name), is_kept(), *conditions).values(**values)
     return await has_row(session, statement.returning(locations.c.name))
 
 
 async def keep_profile(session: AsyncSession, owner_id: int, name: str, profile: str, title: str, read_at: int) -> None:
     """Store a profile, unless a later reading is stored or the location is disconnected."""
-    statement = (
-        update(locations)
-        .where(is_location(owner_id, name), is_kept(), locations.c.profile_read_at <= read_at)
-        .values(profile=profile, title=title, profile_read_at=read_at)
-    )
-    await session.execute(statement)
+    values = {"profile": profile, "title": title, "profile_read_at": read_at}
+    await change_kept(session, owner_id, name, locations.c.profile_read_at <= read_at, **values)
 
 
 async def assign(session: AsyncSession, owner_id: int, name: str, business_id: int, now: int) -> bool:
     """Assign an unassigned location to a business; return False if it was assigned meanwhile."""
-    statement = (
-        update(locations)
-        .where(is_location(owner_id, name), locations.c.business_id.is_(None))
-        .values(business_id=business_id, assigned_at=now)
-        .returning(locations.c.name)
-    )
-    return await has_row(session, statement)
+    assigned = update(locations).where(is_location(owner_id, name), locations.c.business_id.is_(None))
+    assigned = assigned.values(business_id=business_id, assigned_at=now)
+    return await has_row(session, assigned.returning(locations.c.name))
 
 
 async def assigned(session: Executor, owner_id: int) -> list[str]:
@@ -256,6 +236,5 @@ async def owners_of(session: Executor, names: Sequence[str]) -> dict[str, int]:
 
 async def claim(session: AsyncSession, owner_id: int, name: str) -> bool:
     """Make the owner the one of a location; return False if another owner has it."""
-    row = insert_into(session, location_owners).values(name=name, owner_id=owner_id).on_conflict_do_nothing()
-    await session.execute(row)
+    await insert_new(session, location_owners, name=name, owner_id=owner_id)
     return (await owners_of(session, [name]))[name] == owner_id

@@ -103,10 +103,7 @@ async def posts_of(session: Executor, owner_id: int, names: Sequence[str]) -> di
 
 
 async def forget(session: AsyncSession, owner_id: int, names: Sequence[str], now: int) -> None:
-    """Delete the provider's data of locations, and leave the rows that their keys refer to.
-
-    Any owner can import the locations afterwards.
-    """
+    """Delete the provider's data of locations, which any owner can import then; the rows that their keys need stay."""
     empty = {"profile": "{}", "profile_read_at": 0, "title": "", "account": "", "source": None, "last_sync": None}
     state = {"is_verified": False, "verification_state": "UNVERIFIED", "sync_enabled": False, "drift": None}
     apart = {"posts_read_at": None, "business_id": None, "assigned_at": None, "disconnected_at": now}
@@ -117,12 +114,8 @@ async def forget(session: AsyncSession, owner_id: int, names: Sequence[str], now
     is_of_locations = idempotency.c.owner_id == owner_id, idempotency.c.location_name.in_(names)
     await session.execute(delete(idempotency).where(*is_of_locations))
     await session.execute(update(locations).where(*is_location).values(**empty, **state, **apart, **ended))
-    of_locations = {
-        table: (table.c.owner_id == owner_id, table.c.location_name.in_(names))
-        for table in (posts, syncs, readings, mirrors, drafts)
-    }
-    for table, conditions in of_locations.items():
-        await session.execute(delete(table).where(*conditions))
+    for table in (posts, syncs, readings, mirrors, drafts):
+        await session.execute(delete(table).where(table.c.owner_id == owner_id, table.c.location_name.in_(names)))
     data = literal('{"location_id":"') + events.c.location_name + literal('"}')
     is_of_key = or_(*(events.c.type.startswith(prefix) for prefix in ("key.", "connection.", "token.")))
     is_event = events.c.owner_id == owner_id, events.c.location_name.in_(names), ~is_of_key

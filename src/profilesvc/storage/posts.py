@@ -4,33 +4,11 @@ import json
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from sqlalchemy import (
-    ColumnElement,
-    Integer,
-    String,
-    and_,
-    bindparam,
-    cast,
-    delete,
-    func,
-    select,
-    tuple_,
-    update,
-)
+from sqlalchemy import ColumnElement, Integer, String, and_, bindparam, cast, delete, func, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import (
-    Executor,
-    Prefetch,
-    Prepared,
-    Row,
-    fetch,
-    has_row,
-    insert_into,
-    joined,
-    upsert,
-)
-from profilesvc.storage.locations import is_kept, is_location
+from profilesvc.database.statements import Executor, Prefetch, Prepared, Row, fetch, insert_into, joined, upsert
+from profilesvc.storage.locations import change_kept
 from profilesvc.storage.tables import OWNER, events, locations, posts
 
 Position = tuple[int, str]
@@ -80,16 +58,9 @@ def _page(*after: ColumnElement[bool]) -> tuple[ColumnElement[str], ColumnElemen
 
 # The age of the cache decides whether the page is still valid, so one statement reads both.
 _FIRST_PAGE = Prepared(select(*_page(), *_AGE_COLUMNS).where(_IS_LOCATION))
-_NEXT_PAGE = Prepared(
-    select(
-        *_page(
-            tuple_(posts.c.created_at, posts.c.post_id)
-            < tuple_(
-                bindparam("before", type_=posts.c.created_at.type), bindparam("before_id", type_=posts.c.post_id.type)
-            )
-        )
-    )
-)
+_place = tuple_(posts.c.created_at, posts.c.post_id)
+_BEFORE = (bindparam("before", type_=posts.c.created_at.type), bindparam("before_id", type_=posts.c.post_id.type))
+_NEXT_PAGE = Prepared(select(*_page(_place < tuple_(*_BEFORE))))
 _UNCHANGED = (
     posts.c.owner_id == bindparam("its_owner"),
     posts.c.location_name == bindparam("its_location"),
@@ -200,8 +171,7 @@ class CacheChanges(NamedTuple):
 
 async def mark_read(session: AsyncSession, owner_id: int, location: str, now: int) -> bool:
     """Store that a location's posts were read; return False if the location is disconnected."""
-    marked = update(locations).where(is_location(owner_id, location), is_kept()).values(posts_read_at=now)
-    return await has_row(session, marked.returning(locations.c.name))
+    return await change_kept(session, owner_id, location, posts_read_at=now)
 
 
 async def replace(
@@ -249,12 +219,8 @@ async def read_before(session: Executor, owner_id: int, location: str, instant: 
 
 async def created_since(session: Executor, owner_id: int, location: str, instant: int) -> set[str]:
     """Return the ids of the posts that the service has created since an instant, by its log of events."""
-    is_created = (
-        events.c.owner_id == owner_id,
-        events.c.type == "post.created",
-        events.c.location_name == location,
-        events.c.created_at >= instant,
-    )
-    rows = await session.execute(select(events.c.data).where(*is_created))
+    of_location = events.c.owner_id == owner_id, events.c.location_name == location
+    is_new = events.c.type == "post.created", events.c.created_at >= instant
+    rows = await session.execute(select(events.c.data).where(*of_location, *is_new))
     posts_of_events = (json.loads(row.data).get("post", {}) for row in rows)  # a disconnection deletes the content
     return {post["name"].rpartition("/")[2] for post in posts_of_events if "name" in post}

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Select, and_, bindparam, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, Prepared, fetch
+from profilesvc.database.statements import Executor, Prepared, columns, fetch, has_row, records
 from profilesvc.storage.tables import OWNER, provider_connections
 
 _COLUMNS = provider_connections.c
@@ -27,11 +27,8 @@ class ProviderLogin(NamedTuple):
     last_error_at: int | None
 
 
-_LOGIN = Prepared(
-    select(*(_COLUMNS[name] for name in ProviderLogin._fields)).where(
-        _COLUMNS.owner_id == OWNER, _COLUMNS.id == bindparam("number")
-    )
-)
+_EVERY = select(*columns(provider_connections, ProviderLogin._fields))
+_LOGIN = Prepared(_EVERY.where(_COLUMNS.owner_id == OWNER, _COLUMNS.id == bindparam("number")))
 
 
 def is_login(owner_id: int, number: int) -> ColumnElement[bool]:
@@ -41,8 +38,7 @@ def is_login(owner_id: int, number: int) -> ColumnElement[bool]:
 
 def rows(*conditions: ColumnElement[bool]) -> "Select[tuple[object, ...]]":
     """Return the query for the logins that meet all conditions."""
-    columns = [_COLUMNS[name] for name in ProviderLogin._fields]
-    return select(*columns).where(*conditions).order_by(_COLUMNS.owner_id, _COLUMNS.id)
+    return _EVERY.where(*conditions).order_by(_COLUMNS.owner_id, _COLUMNS.id)
 
 
 async def find(session: Executor, owner_id: int, number: int) -> ProviderLogin | None:
@@ -53,8 +49,7 @@ async def find(session: Executor, owner_id: int, number: int) -> ProviderLogin |
 
 async def with_token_like(session: Executor, start: str) -> list[ProviderLogin]:
     """Return the connections of all owners whose encrypted token starts with this."""
-    query = rows(_COLUMNS.refresh_token.startswith(start, autoescape=True))
-    return [ProviderLogin._make(row) for row in await session.execute(query)]
+    return await records(session, ProviderLogin, rows(_COLUMNS.refresh_token.startswith(start, autoescape=True)))
 
 
 async def replace_token(session: AsyncSession, row: ProviderLogin, encrypted: str) -> None:
@@ -70,11 +65,7 @@ async def change(session: AsyncSession, owner_id: int, number: int, **values: ob
 
 async def end(session: AsyncSession, seen: ProviderLogin, error: str, now: int) -> bool:
     """Mark that a login has ended, unless it was connected again since it was read; return whether that changed it."""
-    is_same = (
-        is_login(seen.owner_id, seen.id),
-        _COLUMNS.state == "active",
-        _COLUMNS.refresh_token == seen.refresh_token,
-    )
-    values = {"state": "reauth_required", "last_error": error, "last_error_at": now}
-    statement = update(provider_connections).where(*is_same).values(**values).returning(_COLUMNS.id)
-    return (await session.execute(statement)).first() is not None
+    is_same = _COLUMNS.state == "active", _COLUMNS.refresh_token == seen.refresh_token
+    ended = update(provider_connections).where(is_login(seen.owner_id, seen.id), *is_same)
+    ended = ended.values(state="reauth_required", last_error=error, last_error_at=now)
+    return await has_row(session, ended.returning(_COLUMNS.id))

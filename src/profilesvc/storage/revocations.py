@@ -9,7 +9,7 @@ from typing import Literal, TypedDict
 from sqlalchemy import bindparam, exists, or_
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import has_row, insert_into
+from profilesvc.database.statements import insert_new
 from profilesvc.storage.tables import OWNER, revocations, signing_keys
 
 Kind = Literal["token", "family"]
@@ -33,5 +33,4 @@ any_of = or_(exists().where(*_OF_OWNER).correlate(None), exists().where(*_KID_RE
 async def add(session: AsyncSession, owner_id: int, kind: Kind, revoked_id: str, now: int, expires_at: int) -> bool:
     """Revoke an id until everything with this id has expired. Return False if it was revoked, which changes nothing."""
     values = {"owner_id": owner_id, "id": revoked_id, "kind": kind, "revoked_at": now, "expires_at": expires_at}
-    statement = insert_into(session, revocations).values(values).on_conflict_do_nothing().returning(revocations.c.id)
-    return await has_row(session, statement)
+    return await insert_new(session, revocations, **values)

@@ -41,12 +41,7 @@ async def find(session: Executor, owner_id: int, session_id: str) -> Session | N
 async def live(session: Executor, owner_id: int, epoch: int, now: int, limit: int) -> tuple[list[Session], int]:
     """Return the sessions of a user that are not ended, the last used first, and how many they are in all."""
     is_revoked = exists().where(revocations.c.owner_id == owner_id, revocations.c.id == sessions.c.id)
-    is_live = (
-        sessions.c.owner_id == owner_id,
-        sessions.c.epoch == epoch,
-        sessions.c.expires_at > now,
-        ~is_revoked,
-    )
+    is_live = sessions.c.owner_id == owner_id, sessions.c.epoch == epoch, sessions.c.expires_at > now, ~is_revoked
     query = select(*columns(sessions, Session._fields)).where(*is_live)
     query = query.order_by(sessions.c.used_at.desc(), sessions.c.id).limit(limit)
     page = await records(session, Session, query)

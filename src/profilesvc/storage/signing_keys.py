@@ -32,10 +32,7 @@ _EVERY = Prepared(
 
 
 async def lock(session: AsyncSession) -> None:
-    """Lock the table against other writers, so that one transaction at a time decides about the keys.
-
-    On SQLite only one transaction can write anyway.
-    """
+    """Lock the table on PostgreSQL, so that one transaction at a time decides about the keys, as SQLite does anyway."""
     if session.get_bind().dialect.name == "postgresql":
         await session.execute(text("LOCK TABLE signing_keys IN SHARE ROW EXCLUSIVE MODE"))
 

@@ -6,8 +6,8 @@ from sqlalchemy import insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.sync import SyncDirection, SyncStatus
-from profilesvc.database.statements import Executor, columns, has_row, record, records
-from profilesvc.storage.locations import LocationState, is_kept, is_location
+from profilesvc.database.statements import Executor, columns, record, records
+from profilesvc.storage.locations import LocationState, change_kept, is_kept, is_location
 from profilesvc.storage.tables import locations, syncs
 
 
@@ -41,26 +41,14 @@ async def history(session: Executor, owner_id: int, location: str, offset: int, 
 async def take_lock(
     session: AsyncSession, owner_id: int, location: str, holder: str, now: int, until: int
 ) -> LocationState | None:
-    """Take the lock of a location and return its row.
-
-    Return None, and change nothing, while another sync holds the lock, and if the location is disconnected.
-    """
+    """Take the lock of a location and return its row; None if another sync has it, or the location is disconnected."""
     is_free = or_(locations.c.sync_lease.is_(None), locations.c.sync_lease_until <= now)
-    statement = (
-        update(locations)
-        .where(is_location(owner_id, location), is_kept(), is_free)
-        .values(sync_lease=holder, sync_lease_until=until)
-        .returning(*columns(locations, LocationState._fields))
-    )
-    return await record(session, LocationState, statement)
+    taken = update(locations).where(is_location(owner_id, location), is_kept(), is_free)
+    taken = taken.values(sync_lease=holder, sync_lease_until=until)
+    return await record(session, LocationState, taken.returning(*columns(locations, LocationState._fields)))
 
 
 async def end_lock(session: AsyncSession, owner_id: int, location: str, holder: str, **values: object) -> bool:
-    """Set columns of a location and end its lock.
-
-    Return False, and change nothing, if the holder has lost the lock: the location was disconnected, even if it is
-    connected again, or another sync has taken the lock over.
-    """
-    is_held = is_location(owner_id, location), is_kept(), locations.c.sync_lease == holder
-    statement = update(locations).where(*is_held).values(sync_lease=None, sync_lease_until=None, **values)
-    return await has_row(session, statement.returning(locations.c.name))
+    """Set columns of a location and end its lock; return False, and change nothing, if the holder has lost the lock."""
+    is_held, ended = locations.c.sync_lease == holder, {"sync_lease": None, "sync_lease_until": None}
+    return await change_kept(session, owner_id, location, is_held, **ended, **values)

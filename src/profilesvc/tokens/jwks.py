@@ -105,13 +105,11 @@ class RemoteKeys:
     def _is_within(self, age: int) -> bool:
         return self._read_at is not None and 0 <= self._clock.now() - self._read_at < age
 
-    def _pause(self) -> int:
-        return PAUSE_MS if self._is_within(FRESH_MS + STALE_MS) else PAUSE_WITHOUT_KEYS_MS
-
     def _until_retry(self) -> int:
         """Return the milliseconds until the next request to the issuer may start; 0 if the clock was set back."""
         age = PAUSE_MS if self._tried_at is None else self._clock.now() - self._tried_at
-        return max(0, self._pause() - age) if age >= 0 else 0
+        pause = PAUSE_MS if self._is_within(FRESH_MS + STALE_MS) else PAUSE_WITHOUT_KEYS_MS
+        return max(0, pause - age) if age >= 0 else 0
 
     async def _reread(self) -> None:
         try:

@@ -75,11 +75,7 @@ class HmacKey:
         return _compact(self.alg, typ, self.kid, payload, lambda data: hmac.digest(self.secret, data, "sha256"))
 
     def verify(self, token: str) -> None:
-        """Check that this key has signed the token.
-
-        Raises:
-            jwt.PyJWTError: It has not.
-        """
+        """See `RsaKey.verify`."""
         _VERIFIER.decode(token, self.secret, algorithms=[self.alg])
 
 
@@ -168,10 +164,7 @@ def pem_of(key: SigningKey, passphrase: bytes | None) -> str:
 
 
 def load_or_create(path: Path) -> RsaKey:
-    """Read the RSA key in a file. If the file is missing, create it atomically with mode 0600.
-
-    The key is not checked, which takes 40 ms, because this function has created it.
-    """
+    """Read the RSA key in a file, unchecked. If the file is missing, create it atomically with mode 0600."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         _create(path)

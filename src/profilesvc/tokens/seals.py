@@ -45,10 +45,7 @@ class Seal:
 
 
 class Cipher:
-    """An encryption of strings for one purpose: AES-SIV (RFC 5297), by which equal strings are equal encrypted.
-
-    So a response with an encrypted string keeps its entity tag.
-    """
+    """AES-SIV (RFC 5297) for one purpose: equal strings are equal encrypted, so a response keeps its entity tag."""
 
     def __init__(self, ring: Keyring, purpose: str, now: int) -> None:
         derived = (hmac.digest(key, b"cipher\n" + purpose.encode(), "sha512") for key in ring.sealing_keys(now))

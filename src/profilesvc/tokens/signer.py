@@ -24,15 +24,10 @@ _CACHED_TOKENS = 1_000  # about one kilobyte each
 
 
 class TokenRejected(Exception):
-    """A token that is not accepted; `reason` becomes `details.reason` of the response.
-
-    `claims` are those of an expired token, which is one of ours.
-    """
+    """A token that is not accepted; `reason` is for the response, and `claims` are those of an expired one of ours."""
 
     def __init__(
-        self,
-        reason: Literal["malformed", "invalid", "expired"],
-        claims: AccessClaims | RefreshClaims | None = None,
+        self, reason: Literal["malformed", "invalid", "expired"], claims: AccessClaims | RefreshClaims | None = None
     ) -> None:
         super().__init__(reason)
         self.reason, self.claims = reason, claims
@@ -174,7 +169,9 @@ class Signer:
                 raise TokenRejected("malformed")
             claims = self._verify_signature(token, typ)
             if typ == "at+jwt":
-                self._cache(digest, claims)
+                if len(self._verified) >= self._cache_size:
+                    self._verified.clear()
+                self._verified[digest] = claims
         if claims["kid"] not in self._keys(typ):  # the key was removed
             raise TokenRejected("invalid")
         if claims["exp"] * 1000 <= now:
@@ -183,11 +180,6 @@ class Signer:
         if claims["iat"] > latest or claims.get("nbf", 0) > latest:
             raise TokenRejected("invalid")
         return claims
-
-    def _cache(self, digest: bytes, claims: AccessClaims) -> None:
-        if len(self._verified) >= self._cache_size:
-            self._verified.clear()
-        self._verified[digest] = claims
 
     def _verify_signature(self, token: str, typ: TokenType) -> AccessClaims:
         try:

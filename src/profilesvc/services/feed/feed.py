@@ -106,7 +106,7 @@ async def _receive(services: Services, message: _Message) -> Result:
     async with services.storage.write() as session:
         if not await feed.receive(session, message.id, services.clock.now()):
             return "repeated"
-        owner_id = await feed.owner_of(session, message.location)
+        owner_id = (await locations.owners_of(session, [message.location])).get(message.location)
         if owner_id is None:
             return "unknown"
         for what in message.named:

@@ -26,7 +26,7 @@ async def show(services: Services, caller: Caller, client_id: str, is_shown: boo
     digest = None if secret is None else secret_digest(secret, services.pepper)
     async with services.storage.write() as session:
         key = await own_key(services, session, caller, client_id)
-        await keys.set_badge(session, key.owner_id, key.id, digest)
+        await keys.change(session, key.owner_id, key.id, badge_digest=digest)
         await audit.record(services, session, "key.badge", key.owner_id, key.id, shown=is_shown)
     return secret
 

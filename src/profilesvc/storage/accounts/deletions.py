@@ -6,28 +6,15 @@ without a rule.
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Table,
-    and_,
-    case,
-    delete,
-    exists,
-    func,
-    insert,
-    or_,
-    select,
-    tuple_,
-    update,
-)
+from sqlalchemy import Column, ColumnElement, Table, case, delete, exists, func, or_, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, columns, insert_into, record, records
+from profilesvc.database.statements import Executor, columns, insert_new, record, records
 from profilesvc.storage.domains import ANY
 from profilesvc.storage.keys import domains_of
-from profilesvc.storage.notify.channels import put_notice
+from profilesvc.storage.notify import deliveries as queued
+from profilesvc.storage.notify.channels import put_notice, to_channel
 from profilesvc.storage.tables import (
     TENANTS,
     audit,
@@ -81,12 +68,8 @@ def in_order() -> list[Table]:
 
 
 async def request(session: AsyncSession, user: UserState, digest: str, now: int) -> bool:
-    """End an account: its sign-ins, tokens and messages. Return False if that was done before.
-
-    The number of the user stays, because the audit trail refers to it, without name and address.
-    """
-    row = insert_into(session, deletions).values(owner_id=user.id, requested_at=now, digest=digest)
-    if (await session.execute(row.on_conflict_do_nothing().returning(deletions.c.owner_id))).first() is None:
+    """End an account; return False if that was done before. Its number stays, because the audit trail refers to it."""
+    if not await insert_new(session, deletions, owner_id=user.id, requested_at=now, digest=digest):
         return False
     nameless = {"email": f"deleted-{user.id}@deleted.invalid", "name": "Deleted user", "suspended_at": now}
     await session.execute(update(users).where(users.c.id == user.id).values(**nameless, epoch=users.c.epoch + 1))
@@ -124,10 +107,7 @@ async def finish(session: AsyncSession, owner_id: int, now: int) -> None:
 
 
 async def rows_by_table(session: Executor, owner_id: int) -> dict[str, int]:
-    """Return how many rows of an owner each table has that is deleted from, in the order of their names.
-
-    One statement reads them, because a slow database would spend the time of a request on a statement for each.
-    """
+    """Return how many rows of an owner each table has that is deleted from, by name, in one statement."""
     rows = (
         select(func.count()).select_from(table).where(table.c.owner_id == owner_id).scalar_subquery().label(table.name)
         for table in sorted(in_order(), key=lambda table: table.name)
@@ -217,11 +197,8 @@ async def _delete_keys(session: AsyncSession, owner_id: int) -> bool:
 async def pseudonymise_piece(session: AsyncSession, owner_id: int) -> bool:
     """Leave of the first events only what happened, when, and by what kind of caller; return whether there are more."""
     emptied = [audit.c[name] for name in ("key_id", "ip_prefix", "request_id", "details", "once")]
-    wanted = (
-        audit.c.owner_id == owner_id,
-        audit.c.event.not_in(_OWN_EVENTS),
-        or_(*(column.is_not(None) for column in emptied)),
-    )
+    is_full = or_(*(column.is_not(None) for column in emptied))
+    wanted = audit.c.owner_id == owner_id, audit.c.event.not_in(_OWN_EVENTS), is_full
     place = [audit.c.at, audit.c.id, audit.c.month]
     last = await _nth(session, place, wanted, PIECE)
     until = () if last is None else (tuple_(*place) <= last,)
@@ -242,7 +219,5 @@ async def add_notice(session: AsyncSession, owner_id: int, email: str, now: int)
     """Queue the last message to an owner: a delivery without an event to the address of the login."""
     no_types = ","  # no type of event is between two commas, so that it gets nothing else
     number = await put_notice(session, owner_id, email, no_types, now)
-    earlier = and_(deliveries.c.owner_id == owner_id, deliveries.c.channel_id == number)
-    await session.execute(delete(deliveries).where(earlier))
-    due = {"owner_id": owner_id, "channel_id": number, "created_at": now, "next_at": now, "state": "pending"}
-    await session.execute(insert(deliveries).values(due))
+    await session.execute(delete(deliveries).where(to_channel(owner_id, number)))
+    await queued.add(session, owner_id, number, None, now)

@@ -118,10 +118,7 @@ async def reschedule(session: AsyncSession, owner_id: int, before: Draft) -> Non
 
 
 async def due(session: Executor, now: int, limit: int) -> list[DueDraft]:
-    """Return what is due, one of each owner in turn, so that many posts of one owner do not delay those of others.
-
-    Each owner's longest due is first, and so is the owner who has waited the longest.
-    """
+    """Return what is due, one of each owner in turn, so that many posts of one owner do not delay those of others."""
     turn = func.row_number().over(partition_by=drafts.c.owner_id, order_by=(drafts.c.next_at, drafts.c.id))
     query = (
         select(drafts.c.owner_id, drafts.c.id, users.c.plan)

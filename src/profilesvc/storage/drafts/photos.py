@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import Column, ColumnElement, Select, and_, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, has_row, insert_into, record
+from profilesvc.database.statements import Executor, has_row, insert_new, record
 from profilesvc.storage.tables import drafts, photos, posts
 
 
@@ -19,10 +19,8 @@ class Photo:
 
 async def add(session: AsyncSession, owner_id: int, photo_id: str, photo: Photo, expires_at: int) -> None:
     """Add a photo. Another request with the same form may have added it just now."""
-    added = insert_into(session, photos).values(
-        owner_id=owner_id, id=photo_id, media_type=photo.media_type, content=photo.content, expires_at=expires_at
-    )
-    await session.execute(added.on_conflict_do_nothing())
+    values = {"media_type": photo.media_type, "content": photo.content, "expires_at": expires_at}
+    await insert_new(session, photos, owner_id=owner_id, id=photo_id, **values)
 
 
 async def total(session: Executor, owner_id: int) -> tuple[int, int]:

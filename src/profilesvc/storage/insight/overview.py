@@ -80,9 +80,8 @@ class BadgeState(NamedTuple):
 _BADGE = Prepared(
     select(keys.c.name, connections.c.last_heartbeat_at, holds.c.reason)
     .select_from(_KEYS)
-    .where(
-        keys.c.owner_id == OWNER, keys.c.badge_digest == bindparam("digest"), live(bindparam("now", type_=BigInteger))
-    )
+    .where(keys.c.owner_id == OWNER, keys.c.badge_digest == bindparam("digest"))
+    .where(live(bindparam("now", type_=BigInteger)))
     .order_by(holds.c.severity.desc())
     .limit(1)
 )

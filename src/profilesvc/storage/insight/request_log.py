@@ -52,10 +52,7 @@ _LOG = PreparedWrite(lambda dialect: insert_by(dialect, request_log).on_conflict
 
 
 def recording(dialect: str, days: list[DayOfKey], rows: list[LoggedRow]) -> list[Executions]:
-    """Return the statements that add to the counts of days and append to the log.
-
-    Two processes that lock rows in the same order cannot deadlock, so the days are sorted.
-    """
+    """Return the statements that add to the counts of days, sorted against deadlocks, and append to the log."""
     steps = (
         _ADD.executions(dialect, [day._asdict() for day in sorted(days)]),
         _LOG.executions(dialect, [row._asdict() for row in rows]),

@@ -7,25 +7,22 @@ from sqlalchemy import and_, exists, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.alerts import DOWN
-from profilesvc.database.statements import Executor
+from profilesvc.database.statements import Executor, has_row
 from profilesvc.storage.events import STATES
 from profilesvc.storage.keys import live
+from profilesvc.storage.notify.channels import to_channel
 from profilesvc.storage.tables import channels, deliveries, events, holds, keys, watches
 
 
 class Told(NamedTuple):
-    """The last state of a key that was sent to an address.
-
-    It is whether the key works, its state and snooze, the number of the last event of its site, and the last one that
-    the address got.
-    """
+    """The last state of a key that was sent to an address: whether it works, its state and snooze."""
 
     works: bool = False
     state: str | None = None
     snoozed_until: int | None = None
-    last_id: int | None = None
+    last_id: int | None = None  # the last event of its site
     type: str | None = None
-    event_id: int | None = None
+    event_id: int | None = None  # the last event of it that the address got
 
 
 async def told(session: Executor, owner_id: int, channel_id: int, event_id: int, now: int) -> Told:
@@ -44,12 +41,7 @@ async def told(session: Executor, owner_id: int, channel_id: int, event_id: int,
     query = (
         select(events.c.type, events.c.id.label("event_id"))
         .join(deliveries, (deliveries.c.owner_id == events.c.owner_id) & (deliveries.c.event_id == events.c.id))
-        .where(
-            *of_site,
-            deliveries.c.owner_id == owner_id,
-            deliveries.c.channel_id == channel_id,
-            deliveries.c.state == "delivered",
-        )
+        .where(*of_site, to_channel(owner_id, channel_id), deliveries.c.state == "delivered")
         .order_by(events.c.id.desc())
         .limit(1)
     )
@@ -60,21 +52,13 @@ async def told(session: Executor, owner_id: int, channel_id: int, event_id: int,
 async def add_reminder(
     session: AsyncSession, owner_id: int, channel_id: int, event_id: int, besides: int, at: int
 ) -> None:
-    """Queue an event again for a later time, unless another delivery of it than `besides` is pending.
-
-    It has a new number if it was written again while the message was sent.
-    """
+    """Queue an event again for a later time, unless another delivery of it than `besides` is pending."""
     key_id = select(events.c.key_id).where(events.c.owner_id == owner_id, events.c.id == event_id).scalar_subquery()
     of_key = select(func.max(events.c.id)).where(events.c.owner_id == owner_id, events.c.key_id == key_id)
+    # The event has a new number if it was written again while the message was sent.
     number = (await session.execute(of_key.where(events.c.type.in_(DOWN)))).scalar_one() or event_id
-    pending = select(deliveries.c.id).where(
-        deliveries.c.owner_id == owner_id,
-        deliveries.c.channel_id == channel_id,
-        deliveries.c.event_id == number,
-        deliveries.c.id != besides,
-        deliveries.c.state == "pending",
-    )
-    if (await session.execute(pending)).first() is None:
+    is_other = deliveries.c.event_id == number, deliveries.c.id != besides, deliveries.c.state == "pending"
+    if not await has_row(session, select(deliveries.c.id).where(to_channel(owner_id, channel_id), *is_other)):
         row = {"owner_id": owner_id, "channel_id": channel_id, "event_id": number, "created_at": at}
         await session.execute(insert(deliveries).values(**row, next_at=at, state="pending"))
 

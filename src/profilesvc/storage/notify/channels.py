@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, delete, func, select, update
+from sqlalchemy import ColumnElement, and_, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import EVENT_TYPES, EventType
@@ -102,14 +102,9 @@ async def change(session: AsyncSession, owner_id: int, number: int, **values: ob
 
 async def confirm(session: AsyncSession, seen: Channel, now: int) -> bool:
     """Confirm an address; return False if it was disabled or got a new link since it was read."""
-    confirmed = (
-        update(channels)
-        .where(channels.c.owner_id == seen.owner_id, channels.c.id == seen.id, channels.c.nonce == seen.nonce)
-        .where(channels.c.disabled_at.is_(None))
-        .values(confirmed_at=now)
-        .returning(channels.c.id)
-    )
-    return await has_row(session, confirmed)
+    is_same = channels.c.owner_id == seen.owner_id, channels.c.id == seen.id, channels.c.nonce == seen.nonce
+    confirmed = update(channels).where(*is_same, channels.c.disabled_at.is_(None)).values(confirmed_at=now)
+    return await has_row(session, confirmed.returning(channels.c.id))
 
 
 async def start_failing(session: AsyncSession, claimed: Channel, now: int) -> None:
@@ -124,10 +119,7 @@ async def stop_failing(session: AsyncSession, claimed: Channel) -> None:
 
 
 async def disable_failing(session: AsyncSession, claimed: Channel, now: int, reason: str) -> bool:
-    """Disable a channel because of calls to its target.
-
-    Return False if it is disabled, if its target was changed since it was claimed, or if its time of failing has ended.
-    """
+    """Disable a channel because of calls; return False if it is disabled, or has another target or time of failing."""
     conditions = [*_is_still(claimed)]
     if reason == "failing":
         conditions.append(channels.c.failing_since == claimed.failing_since)
@@ -140,22 +132,20 @@ async def disable(session: AsyncSession, owner_id: int, number: int, now: int, r
 
 
 async def _disable(session: AsyncSession, conditions: list[ColumnElement[bool]], now: int, reason: str) -> bool:
-    disabled = (
-        update(channels)
-        .where(*conditions, channels.c.disabled_at.is_(None))
-        .values(disabled_at=now, disabled_reason=reason)
-        .returning(channels.c.id)
-    )
-    return await has_row(session, disabled)
+    disabled = update(channels).where(*conditions, channels.c.disabled_at.is_(None))
+    disabled = disabled.values(disabled_at=now, disabled_reason=reason)
+    return await has_row(session, disabled.returning(channels.c.id))
 
 
 def _is_still(claimed: Channel) -> tuple[ColumnElement[bool], ...]:
-    """Return the condition that a channel has the target that it had when it was claimed.
-
-    A response that arrives late says nothing about a new target.
-    """
+    """Select a channel unless its target has changed, because a late response says nothing about a new target."""
     is_same = channels.c.target == claimed.target
     return channels.c.owner_id == claimed.owner_id, channels.c.id == claimed.id, is_same
+
+
+def to_channel(owner_id: int, number: int) -> ColumnElement[bool]:
+    """Return the condition that a delivery is to this channel."""
+    return and_(deliveries.c.owner_id == owner_id, deliveries.c.channel_id == number)
 
 
 async def notify(session: AsyncSession, owner_id: int, email: str, types: Collection[EventType], now: int) -> None:
@@ -174,12 +164,9 @@ async def put_notice(session: AsyncSession, owner_id: int, email: str, types: st
 
 
 async def remove(session: AsyncSession, owner_id: int, number: int) -> None:
-    """Delete a channel with its deliveries.
-
-    It is locked first, so that no process queues or claims a delivery of it meanwhile.
-    """
+    """Delete a channel with its deliveries."""
     channel = channels.c.owner_id == owner_id, channels.c.id == number
+    # It is locked first, so that no process queues or claims a delivery of it meanwhile.
     await session.execute(select(channels.c.id).where(*channel).with_for_update())
-    of_channel = deliveries.c.owner_id == owner_id, deliveries.c.channel_id == number
-    await session.execute(delete(deliveries).where(*of_channel))
+    await session.execute(delete(deliveries).where(to_channel(owner_id, number)))
     await session.execute(delete(channels).where(*channel))

@@ -5,11 +5,9 @@ from typing import Literal, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
-    ColumnElement,
     Integer,
     String,
     Text,
-    Update,
     and_,
     bindparam,
     case,
@@ -28,7 +26,7 @@ from profilesvc.database.statements import Executor, Prepared, PreparedWrite, co
 from profilesvc.database.writers import Executions, Transaction
 from profilesvc.storage.events import StoredPublishedEvent
 from profilesvc.storage.notify import channels as stored
-from profilesvc.storage.notify.channels import Channel
+from profilesvc.storage.notify.channels import Channel, to_channel
 from profilesvc.storage.tables import OWNER, channels, deliveries, events, users
 
 State = Literal["pending", "delivered", "failed", "skipped"]
@@ -97,15 +95,13 @@ _FIRST_DUE = Prepared(
 async def due(
     session: Executor, now: int, busy_owners: Collection[int], busy_channels: Collection[int], limit: int
 ) -> list[DueRow]:
-    """Return deliveries of all owners whose time has come, without those of `busy` owners and channels.
-
-    If there are more than the limit, each owner has one in turn, so that an old backlog of some delays no other.
-    """
+    """Return deliveries of all owners whose time has come, without those of `busy` owners and channels."""
     if not busy_owners and not busy_channels:
         first = [DueRow._make(row) for row in await fetch(session, _FIRST_DUE, now=now, most=limit)]
         if len(first) < limit:
             return first
     others = deliveries.c.owner_id.not_in(busy_owners), deliveries.c.channel_id.not_in(busy_channels)
+    # If there are more than the limit, each owner has one in turn, so that an old backlog of some delays no other.
     turn = func.row_number().over(partition_by=deliveries.c.owner_id, order_by=deliveries.c.next_at).label("turn")
     in_turn = _DUE.order_by(None).add_columns(deliveries.c.next_at, turn).where(deliveries.c.next_at <= now, *others)
     rows = in_turn.subquery()
@@ -166,73 +162,48 @@ _MOMENT = bindparam("moment", type_=BigInteger)
 _TO_CHANNEL = deliveries.c.owner_id == _OF_OWNER, deliveries.c.channel_id == _NUMBER
 _SUSPENDED_AT = select(users.c.suspended_at).where(users.c.id == channels.c.owner_id).scalar_subquery()
 _LOCK = PreparedWrite(
-    lambda _dialect: (
-        select(*stored.COLUMNS, _SUSPENDED_AT.label("suspended_at"))
-        .where(channels.c.owner_id == _OF_OWNER, channels.c.id == _NUMBER)
-        .with_for_update(key_share=True)
-    )
+    select(*stored.COLUMNS, _SUSPENDED_AT.label("suspended_at"))
+    .where(channels.c.owner_id == _OF_OWNER, channels.c.id == _NUMBER)
+    .with_for_update(key_share=True)
 )
 _RUNNING = PreparedWrite(
-    lambda _dialect: (
-        select(deliveries.c.owner_id, deliveries.c.channel_id, func.count().label("calls"))
-        .where(*_TO_CHANNEL, deliveries.c.claimed_until > _MOMENT)
-        .group_by(deliveries.c.owner_id, deliveries.c.channel_id)
-    )
+    select(deliveries.c.owner_id, deliveries.c.channel_id, func.count().label("calls"))
+    .where(*_TO_CHANNEL, deliveries.c.claimed_until > _MOMENT)
+    .group_by(deliveries.c.owner_id, deliveries.c.channel_id)
 )
 _ALL_DUE = PreparedWrite(
-    lambda _dialect: (
-        select(deliveries.c.id)
-        .where(*_TO_CHANNEL, deliveries.c.next_at <= _MOMENT)
-        .order_by(deliveries.c.id)
-        .limit(literal_column(str(TOGETHER)))
-    )
+    select(deliveries.c.id)
+    .where(*_TO_CHANNEL, deliveries.c.next_at <= _MOMENT)
+    .order_by(deliveries.c.id)
+    .limit(literal_column(str(TOGETHER)))
 )
 _CLAIMED = "owner_id", "id", "event_id", "created_at", "tries", "attempts"
 _CLAIM = PreparedWrite(
-    lambda _dialect: (
-        update(deliveries)
-        .where(
-            deliveries.c.owner_id == _OF_OWNER,
-            deliveries.c.id == bindparam("delivery", type_=BigInteger),
-            deliveries.c.next_at <= _MOMENT,
-        )
-        .values(next_at=bindparam("claim", type_=BigInteger), claimed_until=bindparam("claim", type_=BigInteger))
-        .returning(*columns(deliveries, (*_CLAIMED, "channel_id")))
+    update(deliveries)
+    .where(deliveries.c.owner_id == _OF_OWNER, deliveries.c.id == bindparam("delivery", type_=BigInteger))
+    .where(deliveries.c.next_at <= _MOMENT)
+    .values(next_at=bindparam("claim", type_=BigInteger), claimed_until=bindparam("claim", type_=BigInteger))
+    .returning(*columns(deliveries, (*_CLAIMED, "channel_id")))
+)
+_OF_EVENT = events.c.owner_id == _OF_OWNER, events.c.id == _NUMBER
+_EVENT = PreparedWrite(select(events.c.owner_id, *columns(events, StoredPublishedEvent._fields)).where(*_OF_EVENT))
+_NEXT_AT = bindparam("new_next_at", type_=BigInteger)
+# A delivery that `alerts.end_wait` has made due meanwhile stays due.
+_WAS_MADE_DUE = and_(_NEXT_AT.is_not(None), deliveries.c.next_at < deliveries.c.claimed_until)
+# It ends a claim, unless that has lapsed and another process has the delivery.
+_FINISH = PreparedWrite(
+    update(deliveries)
+    .where(deliveries.c.owner_id == OWNER, deliveries.c.id == bindparam("delivery_id", type_=BigInteger))
+    .where(deliveries.c.claimed_until == bindparam("of_claim", type_=BigInteger))
+    .values(
+        state=bindparam("state", type_=String),
+        next_at=case((_WAS_MADE_DUE, deliveries.c.next_at), else_=_NEXT_AT),
+        claimed_until=None,
+        tries=bindparam("new_tries", type_=Integer),
+        attempts=bindparam("new_attempts", type_=Text),
+        finished_at=bindparam("new_finished_at", type_=BigInteger),
     )
 )
-_EVENT = PreparedWrite(
-    lambda _dialect: select(events.c.owner_id, *columns(events, StoredPublishedEvent._fields)).where(
-        events.c.owner_id == _OF_OWNER, events.c.id == _NUMBER
-    )
-)
-
-
-def _finish(_dialect: str) -> Update:
-    """End a claim, unless it has lapsed and another process has the delivery.
-
-    A delivery that `alerts.end_wait` has made due meanwhile stays due.
-    """
-    next_at = bindparam("new_next_at", type_=BigInteger)
-    was_made_due = and_(next_at.is_not(None), deliveries.c.next_at < deliveries.c.claimed_until)
-    return (
-        update(deliveries)
-        .where(
-            deliveries.c.owner_id == OWNER,
-            deliveries.c.id == bindparam("delivery_id", type_=BigInteger),
-            deliveries.c.claimed_until == bindparam("of_claim", type_=BigInteger),
-        )
-        .values(
-            state=bindparam("state", type_=String),
-            next_at=case((was_made_due, deliveries.c.next_at), else_=next_at),
-            claimed_until=None,
-            tries=bindparam("new_tries", type_=Integer),
-            attempts=bindparam("new_attempts", type_=Text),
-            finished_at=bindparam("new_finished_at", type_=BigInteger),
-        )
-    )
-
-
-_FINISH = PreparedWrite(_finish)
 
 
 def finishing(dialect: str, ended: list[Finished]) -> list[Executions]:
@@ -257,14 +228,14 @@ class Missed(NamedTuple):
 
 async def missed(session: Executor, channel: Channel, since: int, limit: int) -> Missed:
     """Return the oldest events of an owner since a time that a channel has missed."""
-    last = select(func.coalesce(func.max(deliveries.c.id), 0)).where(*_is_channel(channel))
+    is_to_channel = to_channel(channel.owner_id, channel.id)
+    last = select(func.coalesce(func.max(deliveries.c.id), 0)).where(is_to_channel)
     after = int((await session.execute(last)).scalar_one())
-    happened = select(events.c.id.label("id")).where(
-        events.c.owner_id == channel.owner_id, events.c.created_at >= since
-    )
+    of_owner = events.c.owner_id == channel.owner_id, events.c.created_at >= since
+    happened = select(events.c.id.label("id")).where(*of_owner)
     if channel.types:
         happened = happened.where(events.c.type.in_(channel.event_types()))
-    known = select(deliveries.c.event_id).where(*_is_channel(channel), *_COUNTS)
+    known = select(deliveries.c.event_id).where(is_to_channel, *_COUNTS)
     # A difference of sets, because a join or NOT IN of many rows takes minutes on one of the databases.
     query = except_(happened, known).order_by("id").limit(limit)
     rows = await session.execute(query)
@@ -272,30 +243,17 @@ async def missed(session: Executor, channel: Channel, since: int, limit: int) ->
 
 
 async def add_missed(session: AsyncSession, channel: Channel, missed: Missed, start: int, end: int, now: int) -> int:
-    """Queue some of the events that a channel has missed, and return how many they are.
-
-    Events that were queued meanwhile are left out.
-    """
-    known = select(deliveries.c.event_id).where(*_is_channel(channel), *_COUNTS, deliveries.c.id > missed.last)
-    still = select(
-        events.c.owner_id,
-        literal(channel.id, BigInteger),
-        events.c.id,
-        literal(now, BigInteger),
-        literal(now, BigInteger),
-        literal("pending", String),
-    ).where(
-        events.c.owner_id == channel.owner_id,
-        events.c.id.in_(missed.events[start:end]),
-        events.c.id.not_in(known),
+    """Queue some of the events that a channel has missed, unless they are queued by now; return how many they are."""
+    is_newer = to_channel(channel.owner_id, channel.id), deliveries.c.id > missed.last
+    known = select(deliveries.c.event_id).where(*is_newer, *_COUNTS)
+    number, created_at, next_at = (literal(each, BigInteger) for each in (channel.id, now, now))
+    pending = literal("pending", String)
+    still = select(events.c.owner_id, number, events.c.id, created_at, next_at, pending).where(
+        events.c.owner_id == channel.owner_id, events.c.id.in_(missed.events[start:end]), events.c.id.not_in(known)
     )
     names = ["owner_id", "channel_id", "event_id", "created_at", "next_at", "state"]
     added = insert(deliveries).from_select(names, still.order_by(events.c.id)).returning(deliveries.c.id)
     return len((await session.execute(added)).all())
-
-
-def _is_channel(channel: Channel) -> tuple[ColumnElement[bool], ...]:
-    return deliveries.c.owner_id == channel.owner_id, deliveries.c.channel_id == channel.id
 
 
 _COUNTS = deliveries.c.event_id.is_not(None), deliveries.c.state.in_(("pending", "delivered"))
@@ -305,7 +263,7 @@ async def page(
     session: Executor, owner_id: int, channel_id: int, before: int | None, limit: int, *, state: State | None = None
 ) -> list[Delivery]:
     """Return deliveries to a channel, newest first; with `state` only those in that state."""
-    query = _ENTRIES.where(deliveries.c.owner_id == owner_id, deliveries.c.channel_id == channel_id)
+    query = _ENTRIES.where(to_channel(owner_id, channel_id))
     if before is not None:
         query = query.where(deliveries.c.id < before)
     if state is not None:
@@ -315,27 +273,15 @@ async def page(
 
 async def last_attempts(session: Executor, owner_id: int, channel_id: int) -> str:
     """Return the attempts of the newest delivery to a channel that was attempted and has not succeeded."""
-    query = (
-        select(deliveries.c.attempts)
-        .where(
-            deliveries.c.owner_id == owner_id,
-            deliveries.c.channel_id == channel_id,
-            deliveries.c.state.in_(("pending", "failed")),
-            deliveries.c.attempts != "[]",
-        )
-        .order_by(deliveries.c.id.desc())
-        .limit(1)
-    )
-    attempts: str | None = (await session.execute(query)).scalar()
+    has_failed = deliveries.c.state.in_(("pending", "failed")), deliveries.c.attempts != "[]"
+    query = select(deliveries.c.attempts).where(to_channel(owner_id, channel_id), *has_failed)
+    attempts: str | None = (await session.execute(query.order_by(deliveries.c.id.desc()).limit(1))).scalar()
     return attempts or "[]"
 
 
 async def find(session: Executor, owner_id: int, channel_id: int, number: int) -> Delivery | None:
     """Return a delivery to a channel."""
-    query = _ENTRIES.where(
-        deliveries.c.owner_id == owner_id, deliveries.c.channel_id == channel_id, deliveries.c.id == number
-    )
-    return await record(session, Delivery, query)
+    return await record(session, Delivery, _ENTRIES.where(to_channel(owner_id, channel_id), deliveries.c.id == number))
 
 
 _ENTRIES = select(

@@ -78,10 +78,7 @@ _PAGE_END = Prepared(
 async def page_end(session: Executor, after: Place, size: int) -> Place | None:
     """Return the last key of the page after a place, or None if the page is not full."""
     rows = await fetch(session, _PAGE_END, after_owner=after[0], after_key=after[1], skipped=size - 1)
-    if not rows:
-        return None
-    owner_id, key_id = rows[0]
-    return owner_id, key_id
+    return (rows[0][0], rows[0][1]) if rows else None
 
 
 _LAST_HEARTBEAT = connections.c.last_heartbeat_at
@@ -131,10 +128,8 @@ _IS_GOOD_NEWS = or_(and_(_FLIPS, _REPORTED == "online"), _DIFFERS)
 
 
 def _page(query: "Select[*tuple[Any, ...]]") -> "Select[*tuple[Any, ...]]":
-    """Restrict a query to the live keys of a page.
-
-    The other tables have the range of owners too, so that PostgreSQL never reads them whole to join a page.
-    """
+    """Restrict a query to the live keys of a page."""
+    # The other tables have the range of owners too, so that PostgreSQL never reads them whole to join a page.
     joined: FromClause = keys
     for table in (connections, watches):
         of_key = and_(table.c.owner_id == keys.c.owner_id, table.c.key_id == keys.c.id)
@@ -144,27 +139,18 @@ def _page(query: "Select[*tuple[Any, ...]]") -> "Select[*tuple[Any, ...]]":
 
 def _values(page: Page, now: int) -> dict[str, object]:
     (after_owner, after_key), (until_owner, until_key) = page
-    return {
-        "after_owner": after_owner,
-        "after_key": after_key,
-        "until_owner": until_owner,
-        "until_key": until_key,
-        "now": now,
-    }
+    after = {"after_owner": after_owner, "after_key": after_key}
+    return {**after, "until_owner": until_owner, "until_key": until_key, "now": now}
 
 
 class Counted(NamedTuple):
-    """Numbers of live keys, and when the newest heartbeat arrived (0 without any).
-
-    The numbers are of all, of those that fell silent a short time ago, of those that are online by their last event, of
-    those of them that are silent, and of those that need an event.
-    """
+    """Numbers of live keys, and when the newest heartbeat arrived (0 without any)."""
 
     live: int
-    silent: int
-    online: int
-    waiting: int
-    stale: int
+    silent: int  # fell silent a short time ago
+    online: int  # by their last event
+    waiting: int  # online by their last event, and silent
+    stale: int  # need an event
     newest: int
 
 
@@ -202,15 +188,8 @@ async def adopt(session: AsyncSession, page: Page, now: int, created_before: int
 
 
 def _stale(is_stale: "ColumnElement[bool]") -> Prepared:
-    query = select(
-        *_OF_KEY,
-        *columns(keys, Stale._fields[2:6]),
-        _STATE,
-        func.coalesce(watches.c.changed_at, 0),
-        _WAS_MISMATCH,
-        _ANNOUNCED,
-        _GRACE,
-    )
+    said = _STATE, func.coalesce(watches.c.changed_at, 0), _WAS_MISMATCH, _ANNOUNCED, _GRACE
+    query = select(*_OF_KEY, *columns(keys, Stale._fields[2:6]), *said)
     return Prepared(_page(query).where(is_stale).order_by(*_OF_KEY))
 
 

@@ -57,12 +57,8 @@ async def subscribers(session: Executor, after: int, limit: int) -> list[Subscri
     receives = [(func.max(case((_receives(types), 1), else_=0)) > 0).label(what) for what, types in TYPES.items()]
     query = (
         select(channels.c.owner_id, *receives)
-        .where(
-            channels.c.owner_id > after,
-            channels.c.disabled_at.is_(None),
-            channels.c.confirmed_at.is_not(None),
-            or_(*(_receives(types) for types in TYPES.values())),
-        )
+        .where(channels.c.owner_id > after, channels.c.disabled_at.is_(None), channels.c.confirmed_at.is_not(None))
+        .where(or_(*(_receives(types) for types in TYPES.values())))
         .group_by(channels.c.owner_id)
         .order_by(channels.c.owner_id)
         .limit(limit)
@@ -133,12 +129,8 @@ async def unchecked(session: Executor, now: int, before: int, limit: int) -> lis
             func.coalesce(readings.c.reviews_at, 0).label("reviews_at"),
         )
         .select_from(locations.join(users, users.c.id == locations.c.owner_id).outerjoin(readings, of_location))
-        .where(
-            is_kept(),
-            locations.c.checked_at <= before,
-            users.c.suspended_at.is_(None),
-            select(keys.c.id).where(of_key).exists(),
-        )
+        .where(is_kept(), locations.c.checked_at <= before, users.c.suspended_at.is_(None))
+        .where(select(keys.c.id).where(of_key).exists())
         .order_by(locations.c.checked_at, locations.c.owner_id, locations.c.name)  # one is finished before the next
         .limit(limit)
     )

@@ -29,11 +29,6 @@ def reference(*, primary_key: bool = False, index: bool = False) -> Any:
     return Field(primary_key=primary_key, index=index, sa_type=_ID, sa_column_kwargs={"autoincrement": False})
 
 
-def owner() -> Any:
-    """The first column of the primary key of a tenant's table."""
-    return reference(primary_key=True)
-
-
 def instant(*, primary_key: bool = False, index: bool = False, server_default: str | None = None) -> Any:
     """An instant in milliseconds."""
     kwargs = {"autoincrement": False, "server_default": server_default}
@@ -52,7 +47,7 @@ class Table(SQLModel, registry=registry(metadata=metadata)):
 class Tenant(Table):
     """A table whose rows have an owner."""
 
-    owner_id: int = owner()
+    owner_id: int = reference(primary_key=True)
 
 
 def of_owner(column: str, target: str) -> ForeignKeyConstraint:
@@ -67,10 +62,7 @@ def partial_index(name: str, *columns: str, where: str, unique: bool = False) ->
 
 
 def number_of(text: str) -> int:
-    """Return the number of a row in a path or a link; 0, which no row has, for any other string.
-
-    A number has one spelling, so that it is in one address only: `01` is none.
-    """
+    """Return the number of a row in a path or a link; 0, which no row has, for any other string, such as `01`."""
     if not _NUMBER.fullmatch(text):
         return 0
     number = int(text)

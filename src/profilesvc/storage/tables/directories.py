@@ -129,10 +129,7 @@ class NotificationRow(Table, table=True):
 
 
 class ChangedLocationRow(Table, table=True):
-    """A location that a notification has named, until it is read again (`operations/feed/feed.py`).
-
-    `times` counts the notifications, so that one that arrives during the reading is not lost.
-    """
+    """A location that a notification has named, until it is read again (`operations/feed/feed.py`)."""
 
     __tablename__ = "changed_locations"
     __table_args__ = (CheckConstraint("what IN ('profile', 'reviews')", name="what"),)
@@ -141,7 +138,7 @@ class ChangedLocationRow(Table, table=True):
     what: str = Field(max_length=16, primary_key=True)
     owner_id: int = reference()
     due_at: int = instant(index=True)
-    times: int = Field(sa_type=BigInteger)
+    times: int = Field(sa_type=BigInteger)  # notifications, so that one during the reading is not lost
 
 
 class LeaseRow(Table, table=True):

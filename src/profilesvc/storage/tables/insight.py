@@ -28,15 +28,12 @@ class KeyUsageRow(Tenant, table=True):
 
 
 class RequestRow(Tenant, table=True):
-    """A request of a key. Nothing in it is text that the caller wrote, except a short request id.
-
-    `id` orders the requests of a millisecond; its start is a count of the process that wrote it.
-    """
+    """A request of a key. Nothing in it is text that the caller wrote, except a short request id."""
 
     __tablename__ = "request_log"
     key_id: int = reference(primary_key=True)
     at: int = instant(primary_key=True, index=True)
-    id: str = Field(max_length=24, primary_key=True)
+    id: str = Field(max_length=24, primary_key=True)  # orders those of a millisecond, by a count of the process
     method: str = Field(max_length=8)
     route: str = Field(max_length=120)
     status: int

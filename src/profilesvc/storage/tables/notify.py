@@ -1,7 +1,4 @@
-"""The tables of events and of their delivery: the outbox (docs/events.md).
-
-Nothing refers to `events` by a foreign key, so that old events can be dropped.
-"""
+"""The outbox (docs/events.md): events and deliveries. No foreign key leads to events, so old ones can be dropped."""
 
 from sqlalchemy import BigInteger, CheckConstraint, ForeignKeyConstraint, Index, Text, UniqueConstraint, false
 from sqlmodel import Field
@@ -22,10 +19,7 @@ class EventHeadRow(Tenant, table=True):
 
 
 class PublishedEventRow(Tenant, table=True):
-    """An event that the owner can receive, written in the transaction of its cause.
-
-    It is deleted with its month after 30 days.
-    """
+    """An event that the owner can receive, from the transaction of its cause; deleted with its month after 30 days."""
 
     __tablename__ = "events"
     __table_args__ = (Index("ix_events_key", "owner_id", "key_id", "id"),)

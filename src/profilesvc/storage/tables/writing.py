@@ -25,11 +25,7 @@ class PostUsageRow(Tenant, table=True):
 
 
 class DraftRow(Tenant, table=True):
-    """A post that is not sent yet.
-
-    `fields` is the form as it was filled in, and `document` the post that it describes, both as JSON. `due_at` is when
-    the owner wants it published, `next_at` the next attempt, and `started_at` the first one.
-    """
+    """A post that is not sent yet. The form as it was filled in and the post that it describes are JSON."""
 
     __tablename__ = "drafts"
     __table_args__ = (
@@ -42,12 +38,12 @@ class DraftRow(Tenant, table=True):
     id: str = Field(max_length=32, primary_key=True)
     location_name: str = Field(max_length=80)
     state: str = Field(max_length=16)
-    fields: str = Field(sa_type=Text)
+    fields: str = Field(sa_type=Text)  # the form
     document: str = Field(sa_type=Text)
-    due_at: int | None = instant()
+    due_at: int | None = instant()  # when the owner wants it published
     zone: str = Field(max_length=64)
-    next_at: int | None = instant()
-    started_at: int | None = instant()
+    next_at: int | None = instant()  # the next attempt
+    started_at: int | None = instant()  # the first attempt
     problem: str | None = Field(max_length=1000)
     updated_at: int = instant()
 
