@@ -115,7 +115,9 @@ def test_a_failed_installation_names_the_network(tmp_path: Path, program: Progra
 def test_ctrl_c_ends_make_run(tmp_path: Path, program: Program) -> None:
     ready, stopped = tmp_path / "ready", tmp_path / "stopped"
     program("profilesvc", f"trap 'touch {stopped}; exit 0' INT; touch {ready}; while :; do sleep 0.05; done")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background of a shell ignores it
     process = start(tmp_path, "run", "PORT=0")
+    signal.signal(signal.SIGINT, before)
     until(ready.exists, "the service to start")
     os.killpg(process.pid, signal.SIGINT)
     out, _ = process.communicate()

@@ -64,14 +64,14 @@ def test_one_process_of_several_that_hangs_ends_the_run_with_its_stack(tmp_path:
     done = run(tmp_path, test, "--numprocesses=2", "--dist=loadfile", "-p", "no:nbval")
     assert done.returncode == 1
     assert "1 failed, 1 passed" in done.stdout
-    assert "crashed while running 'test_stubborn.py::test_hangs'" in done.stdout
-    assert done.stderr.count("in test_hangs") == 1
+    assert "crashed while running 'test_stubborn.py::test_it_hangs_for_ever'" in done.stdout
+    assert done.stderr.count("in test_it_hangs_for_ever") == 1
 
 
 _DEBUGGED = """
 import time
 
-def test_debugged():
+def test_a_breakpoint_stops_it():
     breakpoint()
     assert True
 """
