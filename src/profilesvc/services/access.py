@@ -175,8 +175,16 @@ async def authenticate(services: Services, token: str, prefetch: Prefetch | None
     if prefetch is not None and prefetch.location != claims.get("location"):
         prefetch = None
     if claims["scope"] == "user":
-        return await _user(services, claims, prefetch)
-    return await _service(services, claims, prefetch)
+        user, used_at, prefetched = await live_user(services, claims, prefetch)
+        if user is None:
+            raise await _ended(services, claims)
+        sessions.record_use(services, claims, used_at)
+        return Caller(user.id, services.plans[user.plan], _ALL_PERMISSIONS, prefetched=prefetched)
+    key, prefetched = await live_key(services, claims, prefetch)
+    if key is None:
+        raise await _ended(services, claims)
+    granted = frozenset(key.permissions.split()).intersection(claims["permissions"])
+    return Caller(key.owner_id, services.plans[key.plan], granted, key, prefetched)
 
 
 def ids(claims: AccessClaims) -> TokenIds:
@@ -206,22 +214,6 @@ async def live_key(
     if key.hold is None and key.epoch != claims["epoch"]:
         return None, ()
     return key, prefetched
-
-
-async def _user(services: Services, claims: UserClaims, prefetch: Prefetch | None) -> Caller:
-    user, used_at, prefetched = await live_user(services, claims, prefetch)
-    if user is None:
-        raise await _ended(services, claims)
-    sessions.record_use(services, claims, used_at)
-    return Caller(user.id, services.plans[user.plan], _ALL_PERMISSIONS, prefetched=prefetched)
-
-
-async def _service(services: Services, claims: ServiceClaims, prefetch: Prefetch | None) -> Caller:
-    key, prefetched = await live_key(services, claims, prefetch)
-    if key is None:
-        raise await _ended(services, claims)
-    granted = frozenset(key.permissions.split()).intersection(claims["permissions"])
-    return Caller(key.owner_id, services.plans[key.plan], granted, key, prefetched)
 
 
 async def _ended(services: Services, claims: AccessClaims) -> ServiceError:

@@ -28,12 +28,7 @@ _KEPT_UNWRITTEN = MINUTE  # then it is dropped: a row may be at fault, and not t
 
 
 async def record(
-    services: Services,
-    session: AsyncSession,
-    event: Event,
-    owner_id: int,
-    key_id: int | None = None,
-    **details: object,
+    services: Services, session: AsyncSession, event: Event, owner_id: int, key_id: int | None = None, **details: object
 ) -> None:
     """Append an event in the transaction of the change that it records."""
     await audit.add(session, [_row(services.clock.now(), event, owner_id, key_id, details)])

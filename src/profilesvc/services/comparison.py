@@ -35,7 +35,8 @@ async def compare(services: Services, location: AllowedLocation) -> SyncComparis
         source = json.loads(row.source or "{}")
         filtered = profiles.filtered_leaves(source, location.plan.syncable)
         differences = profiles.differences(source, provider, filtered)
-        edits = await _edits(remote, location, provider) if differences else NO_EDITS
+        has_states = differences and has_edits(provider)  # a second call reads them
+        edits = Masks.of(await remote.google_updated(location.name)) if has_states else NO_EDITS
     await note(services, location, remote, Observed(row, provider, now))
     return SyncComparison(
         source=source,
@@ -49,13 +50,6 @@ async def compare(services: Services, location: AllowedLocation) -> SyncComparis
 def has_edits(provider: JsonObject) -> bool:
     """Return whether consumers see other values than the owner's, by the metadata of a profile."""
     return has_flag(provider, "hasGoogleUpdated") or has_flag(provider, "hasPendingEdits")
-
-
-async def _edits(remote: Provider, location: AllowedLocation, provider: JsonObject) -> Masks:
-    """Return the states of edits, by a second call only if the profile's metadata shows that there are any."""
-    if not has_edits(provider):
-        return NO_EDITS
-    return Masks.of(await remote.google_updated(location.name))
 
 
 async def preview(services: Services, location: AllowedLocation, body: JsonObject) -> SyncPreview:

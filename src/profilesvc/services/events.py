@@ -55,15 +55,6 @@ def published(owner_id: int, row: StoredPublishedEvent) -> PublishedEvent:
     )
 
 
-def _number(owner_id: int, text: str | None) -> int:
-    if text is None:
-        return 0
-    _, owner, number = text.split("_")
-    if int(owner) != owner_id:
-        raise invalid("query", "after", "must be the id of one of your events")
-    return int(number)
-
-
 async def location_events(
     services: Services, location: AllowedLocation, before: int | None, limit: int
 ) -> tuple[list[PublishedEvent], int | None]:
@@ -87,7 +78,12 @@ async def list_page(services: Services, caller: Caller, query: EventListQuery) -
     Raises:
         ServiceError: VALIDATION_ERROR for an event of another owner.
     """
-    limit, after = query.limit, _number(caller.owner_id, query.after)
+    limit, after = query.limit, 0
+    if query.after is not None:
+        _, owner, number = query.after.split("_")
+        if int(owner) != caller.owner_id:
+            raise invalid("query", "after", "must be the id of one of your events")
+        after = int(number)
     types = [] if query.types is None else types_of(query.types)
     async with services.storage.read(may_be_old=True) as session:
         rows = await events.page(session, caller.owner_id, after, types, query.client_id, limit + 1)

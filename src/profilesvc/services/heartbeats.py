@@ -151,22 +151,18 @@ async def _valid(services: Services, key: KeyState) -> CredentialsValid:
         location = await locations.state(session, key.owner_id, key.location_name)
     assert user is not None and business is not None and location is not None, "foreign keys guarantee it"  # noqa: PT018
     profile, plan = json.loads(location.profile), services.plans[key.plan]
+    address = profile.get("storefrontAddress") or {}
+    parts = [*(address.get("addressLines") or []), *(address.get(name) for name in _ADDRESS_ORDER)]
     return CredentialsValid(
         user=CheckedUser(id=user.id, email=user.email, name=user.name),
         business=CheckedBusiness(id=key.business_id, name=business),
         location=CheckedLocation(
             id=location.name,
             name=profile.get("title", ""),
-            address=_address_line(profile.get("storefrontAddress") or {}),
+            address=", ".join(part for part in parts if part),
             is_verified=location.is_verified,
         ),
         plan=plan.name,
         plan_display_name=plan.display_name,
         capabilities=Capabilities(sync=plan.sync, posts=plan.posts, reviews=plan.reviews),
     )
-
-
-def _address_line(address: JsonObject) -> str:
-    """Return an address on one line: lines, locality, administrative area, postal code."""
-    parts = [*(address.get("addressLines") or []), *(address.get(name) for name in _ADDRESS_ORDER)]
-    return ", ".join(part for part in parts if part)

@@ -159,7 +159,9 @@ async def reactivate(
         ServiceError: NOT_FOUND; CONFLICT if the roll is missing, or if the plan prevents every lift.
     """
     async with services.storage.write() as session:
-        key = await _locked_with_owner(services, session, client_id)
+        if (unlocked := await keys.state(session, client_id)) is not None:
+            await users.lock_user(session, unlocked.owner_id)  # first, as a plan change does: two orders could deadlock
+        key = await own_key(services, session, None, client_id)
         present = [each.reason for each in await holds.on_key(session, key.owner_id, key.id)]
         to_lift = [name for name in present if reason in (None, name)]
         if version is not None and not await keys.advance_billing(
@@ -178,14 +180,6 @@ async def reactivate(
         rolled = await renew(services, session, key, 0) if roll else None
         remaining = [name for name in present if name not in lifted]
         return Reactivated(await _standing(session, key), lifted, remaining, rolled)
-
-
-async def _locked_with_owner(services: Services, session: AsyncSession, client_id: str) -> KeyState:
-    """Lock the owner before the key, in the order of a plan change, so that the two cannot deadlock."""
-    key = await keys.state(session, client_id)
-    if key is not None:
-        await users.lock_user(session, key.owner_id)
-    return await own_key(services, session, None, client_id)
 
 
 async def _within_plan(services: Services, session: AsyncSession, key: KeyState) -> bool:

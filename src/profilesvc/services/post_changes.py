@@ -111,15 +111,11 @@ async def _forget(services: Services, location: AllowedLocation, post_id: str, k
     async with services.storage.leases.hold(posts.work(name)), services.storage.write() as session:
         late = await table.remove(session, owner_id, name, post_id)
         if document is None:
-            document = late or _unknown(location, post_id, kind)
+            document = late
+            if late is None and kind == "post.deleted":  # it was never cached, so the event has only its name
+                document = orjson.dumps({"name": f"{name}/localPosts/{post_id}"}).decode()
             if document is not None:
                 events.publish(services, session, owner_id, posts.event(kind, location, document))
         if document is not None:
             for act in services.post_deleted:
                 await act(services, session, owner_id, document)
-
-
-def _unknown(location: AllowedLocation, post_id: str, kind: EventType) -> str | None:
-    """Return what an event has of a post that was never cached: its name, if the caller has deleted it."""
-    name = f"{location.name}/localPosts/{post_id}"
-    return orjson.dumps({"name": name}).decode() if kind == "post.deleted" else None

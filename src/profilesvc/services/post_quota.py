@@ -66,26 +66,23 @@ def _refused(services: Services, limit: int, used: int, held: int, now: int) -> 
 
 
 async def use(services: Services, session: AsyncSession, location: AllowedLocation, place: Place) -> None:
-    """End the hold, because the provider has the post or may have it."""
+    """End the hold, because the provider has the post or may have it.
+
+    Publish once a month that 80 %, and that all of the quota is used; a place that is held is not used.
+    """
     owner_id, month = location.owner_id, place.month
     if place.is_held:
         usage = await post_usage.settle(session, owner_id, month, released=1)
     else:
         usage = await post_usage.find(session, owner_id, month)
     used = usage.used - usage.held_at(services.clock.now())
-    await _warn(services, session, location, month, used)
+    limit = location.plan.monthly_posts
+    percent = next((percent for percent in _WARNINGS if used * 100 >= limit * percent), None)
+    if percent is not None and await post_usage.warn(session, owner_id, month, percent):
+        data = QuotaWarning(used=used, limit=limit, month=iso(month)[:7])
+        events.publish(services, session, owner_id, events.new("quota.warning", data))
 
 
 async def give_back(session: AsyncSession, location: AllowedLocation, place: Place) -> None:
     """Subtract a post that was counted but not created."""
     await post_usage.settle(session, location.owner_id, place.month, released=1 if place.is_held else 0, given_back=1)
-
-
-async def _warn(services: Services, session: AsyncSession, location: AllowedLocation, month: int, used: int) -> None:
-    """Publish once a month that 80 %, and that all of the quota is used; a place that is held is not used."""
-    limit = location.plan.monthly_posts
-    percent = next((percent for percent in _WARNINGS if used * 100 >= limit * percent), None)
-    if percent is None or not await post_usage.warn(session, location.owner_id, month, percent):
-        return
-    data = QuotaWarning(used=used, limit=limit, month=iso(month)[:7])
-    events.publish(services, session, location.owner_id, events.new("quota.warning", data))

@@ -230,15 +230,12 @@ def stored(location: str, document: JsonObject) -> StoredPost:
             ]
         created_at = parse_iso(document["createTime"]) if "createTime" in document else 0
         created_at = max(created_at, 0)  # page tokens have no sign
-        return StoredPost(ident, created_at, _state_of(document), orjson.dumps(ours).decode())
+        state = str(document.get("state", ""))
+        if not _STATE.fullmatch(state):  # it decides nothing here, and a database may not store it
+            state = ""
+        return StoredPost(ident, created_at, state, orjson.dumps(ours).decode())
     except (KeyError, TypeError, ValueError):
         raise ProviderError("unavailable", retryable=True, provider_message="unreadable post") from None
-
-
-def _state_of(document: JsonObject) -> str:
-    """Return the state as a database can store it; an unknown one decides nothing here."""
-    state = str(document.get("state", ""))
-    return state if _STATE.fullmatch(state) else ""
 
 
 def _is_stale(services: Services, age: CacheAge) -> bool:

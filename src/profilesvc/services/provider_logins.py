@@ -195,24 +195,19 @@ class _Login:
         If that cannot be stored, the call goes on with the token.
         """
         with suppress(ServiceError):
-            await self._note_use()
-
-    async def _note_use(self) -> None:
-        async with self.services.storage.write() as session:
-            now = self.services.clock.now()
-            values = {"last_used_at": now, "last_error": None, "last_error_at": None}
-            await table.change(session, self.row.owner_id, self.row.id, **values)
+            async with self.services.storage.write() as session:
+                now = self.services.clock.now()
+                values = {"last_used_at": now, "last_error": None, "last_error_at": None}
+                await table.change(session, self.row.owner_id, self.row.id, **values)
 
     async def ended(self, reason: str) -> ProviderError:
         """End the login on every process, and publish it to its owner; if that cannot be stored, the next call does."""
-        with suppress(ServiceError):
-            await self._end(reason)
-        return ended(self.services)
-
-    async def _end(self, reason: str) -> None:
         services, row = self.services, self.row
-        async with services.storage.write() as session:
-            if await table.end(session, row, reason, services.clock.now()):
-                status = ProviderConnectionStatus(id=row.id, state="reauth_required", url=page_of(services))
-                event = events.new("provider_connection.reauth_required", ProviderConnectionChanged(connection=status))
-                events.publish(services, session, row.owner_id, event)
+        with suppress(ServiceError):
+            async with services.storage.write() as session:
+                if await table.end(session, row, reason, services.clock.now()):
+                    status = ProviderConnectionStatus(id=row.id, state="reauth_required", url=page_of(services))
+                    data = ProviderConnectionChanged(connection=status)
+                    event = events.new("provider_connection.reauth_required", data)
+                    events.publish(services, session, row.owner_id, event)
+        return ended(services)

@@ -12,7 +12,7 @@ from profilesvc.services import audit
 from profilesvc.services.context import Services
 from profilesvc.services.key_events import publish
 from profilesvc.storage import families, revocations
-from profilesvc.storage.families import Exchange, Family
+from profilesvc.storage.families import Exchange
 from profilesvc.storage.keys import KeyState
 from profilesvc.tokens.claims import LONGEST_TOKEN, Grant, RefreshClaims
 from profilesvc.tokens.signer import random_id
@@ -143,7 +143,9 @@ async def _repeated(services: Services, session: AsyncSession, key: KeyState, ex
     family, now = await families.find(session, exchange.owner_id, exchange.family), services.clock.now()
     if family is None:
         return None
-    if _is_within_grace(services, family, exchange.generation):
+    grace = services.settings.tokens.refresh_grace_seconds * SECOND
+    # The response was lost or a parallel worker has exchanged the token just now, and its successor is unused.
+    if exchange.generation == family.generation - 1 and now - family.rotated_at <= grace:
         await audit.count(services, session, "token.refresh_replayed", key)
         return Pair(**orjson.loads(family.successor))
     if exchange.generation < family.generation:
@@ -153,12 +155,3 @@ async def _repeated(services: Services, session: AsyncSession, key: KeyState, ex
             services, session, "token.refresh_reuse", key.owner_id, key.id, generation=exchange.generation
         )
     return None
-
-
-def _is_within_grace(services: Services, family: Family, presented: int) -> bool:
-    """Return whether the response was lost or a parallel worker has exchanged the token.
-
-    Then the token is the immediate predecessor, was exchanged just now, and its successor is unused.
-    """
-    grace = services.settings.tokens.refresh_grace_seconds * SECOND
-    return presented == family.generation - 1 and services.clock.now() - family.rotated_at <= grace

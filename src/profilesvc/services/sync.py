@@ -259,11 +259,7 @@ async def _finish(
     status: Literal["success", "skipped"] = "success" if push.sendable else "skipped"
     sync_id = new_sync_id(now, services.entropy)
     result = SyncResult(
-        syncId=sync_id,
-        status=status,
-        fieldsUpdated=pushed.changed,
-        fieldsFiltered=push.filtered,
-        timestamp=iso(now),
+        syncId=sync_id, status=status, fieldsUpdated=pushed.changed, fieldsFiltered=push.filtered, timestamp=iso(now)
     )
     data = result.model_dump_json().encode()
     values: dict[str, object] = {"source": _desired(row, push.body)}

@@ -134,7 +134,12 @@ async def run_once(services: Services) -> None:
 async def _pass(services: Services, deletion: Deletion) -> None:
     """Delete what there is of an account, each piece in a transaction of its own."""
     now, owner_id = services.clock.now(), deletion.owner_id
-    await _disconnect(services, owner_id)
+    async with services.storage.read() as session:
+        rows = await stored_logins.listing(session, owner_id)
+    for row in rows:
+        services.storage.renew()
+        async with services.storage.write() as session:
+            await logins.withdraw(services, session, row)  # another round withdraws the consent
     services.storage.renew()
     async with services.storage.read() as session:
         is_recent = now < deletion.requested_at + _NOTICE
@@ -145,16 +150,6 @@ async def _pass(services: Services, deletion: Deletion) -> None:
         log.warning("account %d: a new row refers to %s, which the next round deletes", owner_id, blocked)
         return
     await _finish(services, deletion)
-
-
-async def _disconnect(services: Services, owner_id: int) -> None:
-    """Disconnect the logins at the provider. Another round withdraws their consents."""
-    async with services.storage.read() as session:
-        rows = await stored_logins.listing(session, owner_id)
-    for row in rows:
-        services.storage.renew()
-        async with services.storage.write() as session:
-            await logins.withdraw(services, session, row)
 
 
 async def _delete(services: Services, owner_id: int, notice: int | None) -> None:

@@ -132,11 +132,15 @@ async def archive(services: Services, caller: Caller) -> AsyncGenerator[bytes]:
                 data.write(text)
                 if len(sink) > _CHUNK:
                     yield sink.take()
-        async for name, content in _photos(services, caller):
-            entry = _entry(services, name)
-            entry.compress_type = zipfile.ZIP_STORED  # it is compressed already
-            file.writestr(entry, content)
-            yield sink.take()
+        async for row in _rows(services, caller, SECTIONS["photos"]):
+            services.storage.renew()
+            async with services.storage.read(may_be_old=True) as session:
+                photo = await photos.find(session, caller.owner_id, row["id"], services.clock.now())
+            if photo is not None:
+                entry = _entry(services, _file(row["id"], photo.media_type))
+                entry.compress_type = zipfile.ZIP_STORED  # it is compressed already
+                file.writestr(entry, photo.content)
+                yield sink.take()
     yield sink.take()
 
 
@@ -199,13 +203,3 @@ def _value(name: str, value: Any, is_document: bool) -> object:
 
 def _file(photo_id: str, media_type: str) -> str:
     return f"photos/{photo_id}.{'png' if media_type == 'image/png' else 'jpg'}"
-
-
-async def _photos(services: Services, caller: Caller) -> AsyncIterator[tuple[str, bytes]]:
-    """Yield the name and the content of each photo, one at a time."""
-    async for row in _rows(services, caller, SECTIONS["photos"]):
-        services.storage.renew()
-        async with services.storage.read(may_be_old=True) as session:
-            photo = await photos.find(session, caller.owner_id, row["id"], services.clock.now())
-        if photo is not None:
-            yield _file(row["id"], photo.media_type), photo.content

@@ -91,9 +91,11 @@ async def run(
     """
 
     async def do(site: SiteView, location: AllowedLocation) -> list[str]:
-        if act == "sync":
-            return await _sync(services, caller, location, key)
-        return await _change_keys(services, caller, act, site, location, key)
+        if act != "sync":
+            return await _change_keys(services, caller, act, site, location, key)
+        source = orjson.loads((await locations.load(services, location)).source or "{}")
+        result = await sync.run(services, caller, location, source, key)
+        return list(orjson.loads(result.data)["fieldsUpdated"])
 
     return await _in_turn(services, caller, sites, do)
 
@@ -145,12 +147,6 @@ async def _in_turn(
         is_busy = result.error is not None and result.error.kind.status >= RATE_LIMITED.status
         failures = failures + 1 if is_busy else 0
     return results
-
-
-async def _sync(services: Services, caller: Caller, location: AllowedLocation, key: IdempotencyKey) -> list[str]:
-    source = orjson.loads((await locations.load(services, location)).source or "{}")
-    result = await sync.run(services, caller, location, source, key)
-    return list(orjson.loads(result.data)["fieldsUpdated"])
 
 
 async def _change_keys(

@@ -122,15 +122,12 @@ def _read(raw: bytes) -> _Message:
     if not (isinstance(ident, str) and _MESSAGE_ID.match(ident)):
         raise ValueError("messageId")
     data: JsonObject = json.loads(base64.b64decode(message.get("data") or "e30=", validate=True))
-    fields = {_plain(name): value for name, value in {**(message.get("attributes") or {}), **data}.items()}
+    named_values = {**(message.get("attributes") or {}), **data}
+    # The provider documents both `locationName` and `location_name`.
+    fields = {name.replace("_", "").lower(): value for name, value in named_values.items()}
     kind = str(fields.get("notificationtype") or fields.get("type") or "")
     matches = [match for value in fields.values() if isinstance(value, str) and (match := _LOCATION.search(value))]
     named = _NAMED.get(kind, () if _OTHERS.match(kind) else _ALL)
     if not matches:
         raise ValueError("location")
     return _Message(ident, matches[0][1], named)
-
-
-def _plain(name: str) -> str:
-    """Return a name without its case, because the provider documents both `locationName` and `location_name`."""
-    return name.replace("_", "").lower()

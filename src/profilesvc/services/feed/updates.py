@@ -130,19 +130,12 @@ async def _finish(
     )
     result = UpdateSettled(syncId=entry.sync_id, updateMask=",".join(mask), location=settled.after, timestamp=iso(now))
     data = result.model_dump_json().encode()
-    profile = {"profile": json.dumps(settled.after), "title": title_of(settled.after), "profile_read_at": now}
-    desired = _desired(row, settled) if settled.decision == "accept" else {}
-    async with lock.finishing(claim, entry, data, profile | desired) as session:
+    values = {"profile": json.dumps(settled.after), "title": title_of(settled.after), "profile_read_at": now}
+    if settled.decision == "accept":  # so that no later sync undoes it
+        for name, text in (("source", row.source), ("last_sync", row.last_sync)):
+            values[name] = json.dumps(profiles.replaced(json.loads(text or "{}"), settled.values, mask))
+    async with lock.finishing(claim, entry, data, values) as session:
         sync.publish(services, session, row, entry, mask)
         event = _EVENTS[settled.decision]
         await audit.record(services, session, event, row.owner_id, location_id=row.name, fields=mask)
     return Rendered(data)
-
-
-def _desired(row: LocationState, settled: _Settlement) -> JsonObject:
-    """Return the desired state and the last sync with the accepted values, so that no later sync undoes them."""
-    stored = {"source": row.source, "last_sync": row.last_sync}
-    return {
-        name: json.dumps(profiles.replaced(json.loads(text or "{}"), settled.values, settled.mask))
-        for name, text in stored.items()
-    }

@@ -197,15 +197,7 @@ def _site(row: SiteRow, plan: Plan, keys: list[KeyView], in_review: dict[tuple[s
     }
     problems = [name for name in PROBLEMS if present.get(name)]
     return SiteView(
-        row,
-        row.title or row.name,
-        keys,
-        drift,
-        is_overridden,
-        rejected,
-        processing,
-        can_have_posts(profile),
-        problems,
+        row, row.title or row.name, keys, drift, is_overridden, rejected, processing, can_have_posts(profile), problems
     )
 
 

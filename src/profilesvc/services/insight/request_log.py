@@ -100,14 +100,11 @@ class RequestLog:
                 try:
                     await _store(services, days, rows)
                 except ServiceError:
-                    self._restore(days, rows)
+                    for day, counts in days.items():
+                        new = self._days.get(day, [0, 0, 0])
+                        self._days[day] = [old + more for old, more in zip(counts, new, strict=True)]
+                    self._rows = (rows + self._rows)[:MOST_ROWS]
                     raise
-
-    def _restore(self, days: dict[tuple[Key, int], list[int]], rows: list[tuple[Key, LoggedRow]]) -> None:
-        for day, counts in days.items():
-            new = self._days.get(day, [0, 0, 0])
-            self._days[day] = [old + more for old, more in zip(counts, new, strict=True)]
-        self._rows = (rows + self._rows)[:MOST_ROWS]
 
 
 def noting(services: Services) -> Callable[[Finished], None]:

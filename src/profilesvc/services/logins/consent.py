@@ -128,7 +128,9 @@ async def finish(
     pending = _opened(services, response)
     async with services.storage.write() as session:  # of any browser: the first one ends the pending
         is_first = await identities.mark_used(session, _digest(response["state"]), pending.until)
-    if not _may_finish(services, pending, cookie, signed_in):
+    nonce = _seal(services, "cookie").unseal(cookie or "")
+    is_owner = pending.owner_id == signed_in or bool(pending.link)
+    if not is_owner or (pending.in_browser and nonce != pending.nonce):
         raise ServiceError(AUTH_INVALID_TOKEN, _NOT_STARTED)
     if not is_first:
         raise ServiceError(AUTH_INVALID_TOKEN, f"This response was used before. {_AGAIN}")
@@ -159,13 +161,6 @@ def _opened(services: Services, response: dict[str, str]) -> PendingConsent:
     if pending is None or services.clock.now() >= pending.until:
         raise ServiceError(AUTH_INVALID_TOKEN, _NOT_STARTED)
     return pending
-
-
-def _may_finish(services: Services, pending: PendingConsent, cookie: str | None, signed_in: int | None) -> bool:
-    """Return whether a browser may finish an pending."""
-    nonce = _seal(services, "cookie").unseal(cookie or "")
-    is_owner = pending.owner_id == signed_in or bool(pending.link)
-    return is_owner and not (pending.in_browser and nonce != pending.nonce)
 
 
 async def store(services: Services, pending: PendingConsent, granted: Granted) -> None:

@@ -33,8 +33,11 @@ async def import_account(services: Services, email: str, account: str) -> list[s
         user = await find_user(session, email)
     started = services.clock.now()
     with raising_provider_failure(), low_priority():
-        profiles_there = await services.provider.locations(account)
-        imported = [await _read(services, account, started, profile) for profile in profiles_there]
+        imported = []
+        for profile in await services.provider.locations(account):
+            current = await _verification(services, profile["name"])
+            is_verified, state = verification.derive(current.voice_of_merchant, current.verifications)
+            imported.append(Imported(profile, Place(account, None), started, is_verified, state))
     async with services.storage.write() as session:
         for location in imported:
             await _import_one(services, session, user.id, location)
@@ -66,12 +69,6 @@ class Imported(NamedTuple):
     @property
     def name(self) -> str:
         return str(self.profile["name"])
-
-
-async def _read(services: Services, account: str, started: int, profile: JsonObject) -> Imported:
-    current = await _verification(services, profile["name"])
-    is_verified, state = verification.derive(current.voice_of_merchant, current.verifications)
-    return Imported(profile, Place(account, None), started, is_verified, state)
 
 
 async def _import_one(services: Services, session: AsyncSession, owner_id: int, imported: Imported) -> None:

@@ -209,11 +209,7 @@ async def _require_business(services: Services, caller: Caller, body: ProviderCo
 
 
 async def _import(
-    services: Services,
-    session: AsyncSession,
-    row: ProviderLogin,
-    location: Imported,
-    body: ProviderConnectionImport,
+    services: Services, session: AsyncSession, row: ProviderLogin, location: Imported, body: ProviderConnectionImport
 ) -> str | None:
     """Import one location, and return why it was not, or not into the business. A new business is added with it.
 
@@ -364,13 +360,9 @@ async def _revoke(services: Services, row: ProviderLogin) -> None:
             except ProviderError as error:
                 log.warning("the consent of a disconnected login could not be withdrawn: %s", error.reason)
                 has_failed = True
-        await _note_revocation(services, row, has_failed=has_failed)
-
-
-async def _note_revocation(services: Services, row: ProviderLogin, *, has_failed: bool) -> None:
-    async with services.storage.write() as session:
-        tries = await table.tries(session, row.owner_id, row.id)
-        values: dict[str, object] = {"refresh_token": None, "revoke_at": None, "revoke_tries": tries + 1}
-        if has_failed and tries < len(_REVOKE_PAUSES):
-            values = {"revoke_at": services.clock.now() + _REVOKE_PAUSES[tries], "revoke_tries": tries + 1}
-        await provider_logins.change(session, row.owner_id, row.id, **values)
+        async with services.storage.write() as session:
+            tries = await table.tries(session, row.owner_id, row.id)
+            values: dict[str, object] = {"refresh_token": None, "revoke_at": None, "revoke_tries": tries + 1}
+            if has_failed and tries < len(_REVOKE_PAUSES):
+                values = {"revoke_at": services.clock.now() + _REVOKE_PAUSES[tries], "revoke_tries": tries + 1}
+            await provider_logins.change(session, row.owner_id, row.id, **values)

@@ -136,16 +136,12 @@ async def change(services: Services, caller: Caller, alert_id: str, body: AlertC
         elif body.enabled is False and row.disabled_at is None:  # another reason is more important
             values |= switched(services.clock.now(), "owner")
         if fields and values.get("disabled_at", row.disabled_at) is None:
-            await _end_wait(services, session, row)
+            # What waits by the present settings may be sent at another time by the new ones.
+            settings, now = settings_of(row), services.clock.now()
+            times = next_time(settings.digest_at, settings.time_zone, now), quiet_end(settings, now)
+            await stored.end_wait(session, row.owner_id, [until for until in times if until is not None], now)
+            services.due.set()
         return _entry(await ALERTS.change(services, session, caller, number, body, **values))
-
-
-async def _end_wait(services: Services, session: AsyncSession, row: Channel) -> None:
-    """Make what waits by the settings of `row` due, because it may be sent at another time by the new ones."""
-    settings, now = settings_of(row), services.clock.now()
-    times = next_time(settings.digest_at, settings.time_zone, now), quiet_end(settings, now)
-    await stored.end_wait(session, row.owner_id, [until for until in times if until is not None], now)
-    services.due.set()
 
 
 def _has_unsubscribed(row: Channel) -> bool:

@@ -86,12 +86,7 @@ async def recover(services: Services, caller: Caller, webhook_id: str, body: Web
 
 
 async def list_deliveries(
-    services: Services,
-    caller: Caller,
-    webhook_id: str,
-    query: DeliveryListQuery,
-    *,
-    state: DeliveryState | None = None,
+    services: Services, caller: Caller, webhook_id: str, query: DeliveryListQuery, *, state: DeliveryState | None = None
 ) -> DeliveryList:
     """Return a page of deliveries, newest first; with `state` only those in that state.
 

@@ -31,7 +31,10 @@ async def change(services: Services, caller: Caller, client_id: str, body: KeyAl
         ServiceError: VALIDATION_ERROR; NOT_FOUND.
     """
     now = services.clock.now()
-    until = _snooze(body.snoozed_until, now)
+    text = body.snoozed_until
+    until = None if text is None else instant_of("snoozed_until", text, "2027-01-02T03:04:05Z")
+    if until is not None and not now < until <= now + _LONGEST:
+        raise invalid("body", "snoozed_until", "must be in the future, and at most 400 days away")
     async with services.storage.write() as session:
         key = await own_key(services, session, caller, client_id)
         grace, snoozed = before = await watches.choices(session, key.owner_id, key.id)
@@ -44,15 +47,6 @@ async def change(services: Services, caller: Caller, client_id: str, body: KeyAl
             await alerts.end_wait(session, key.owner_id, [before[1]], now)
             services.due.set()
     return _alerts(client_id, grace, snoozed)
-
-
-def _snooze(text: str | None, now: int) -> int | None:
-    if text is None:
-        return None
-    until = instant_of("snoozed_until", text, "2027-01-02T03:04:05Z")
-    if not now < until <= now + _LONGEST:
-        raise invalid("body", "snoozed_until", "must be in the future, and at most 400 days away")
-    return until
 
 
 def _alerts(client_id: str, grace: int, until: int | None) -> KeyAlerts:
