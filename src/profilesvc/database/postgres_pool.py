@@ -134,6 +134,7 @@ class PostgresPool:
                 for connection in self._take_idle():
                     await self._pool.release(connection)
                 await self._pool.close()
+        await asyncio.sleep(0)  # in which the transports of those that were cut are closed
 
 
 def _cut(connection: asyncpg.Connection) -> None:
