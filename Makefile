@@ -39,7 +39,7 @@ port:
 		{ echo "Port $(PORT) is taken or not allowed. Choose another one: make run PORT=9000 (0: any free one)" >&2; exit 1; }
 
 # The notebooks run next to mypy, which uses one core only.
-test: $(DEV) ## check a change in six minutes: lint, types, all notebooks, the tests except for those of `make thorough`
+test: $(DEV) ## check a change in eight minutes: lint, types, all notebooks, the tests except for those of `make thorough`
 	$(MAKE) --jobs=3 lint types notebooks
 	$(MAKE) pytest
 
@@ -49,7 +49,8 @@ ELSEWHERE := browser or clients or package or wordpress or failover or image or 
 PARALLEL := --numprocesses=auto --maxprocesses=6 --dist=loadfile --no-loadscope-reorder
 
 # In parallel, because mypy uses one core only.
-check: $(DEV) ## check a change in 75 seconds: lint, types, unit tests, the API tests on SQLite, the docs
+check: $(DEV) ## check a change in two minutes: lint, types, unit tests, the API tests on SQLite, the docs
+	$(BIN)/ruff check --quiet .
 	$(MAKE) --jobs=3 lint types quick
 
 # Without tests that take more than a second, and test_english.py, which `lint` runs. Two processes: each imports for 5 s, and `lint` and `types` run beside them.
@@ -67,7 +68,7 @@ types: $(DEV) ## check the types
 
 # `lint` runs tests/test_english.py.
 pytest: $(DEV) ## run the tests of `make test`
-	$(STEP) --about "4 min" tests $(BIN)/pytest -q $(PARALLEL) -m 'not (thorough or $(ELSEWHERE))' --ignore=tests/test_english.py
+	$(STEP) --about "6 min" tests $(BIN)/pytest -q $(PARALLEL) -m 'not (thorough or $(ELSEWHERE))' --ignore=tests/test_english.py
 
 thorough: $(DEV) ## run the tests that take long, and on PostgreSQL those of the API that `make test` runs on SQLite
 	$(STEP) --about "10 min" "thorough tests" $(BIN)/pytest -q $(PARALLEL) -m 'thorough and not ($(ELSEWHERE))'

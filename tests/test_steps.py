@@ -67,7 +67,7 @@ def test_make_test_prints_a_line_for_each_step(tmp_path: Path, program: Program)
         "notebooks … ok … s, 12 passed, 3 skipped",
         "types … ok … s",
     ]
-    assert lines[-2:] == ["tests (about 4 min)", "tests … ok … s, 12 passed, 3 skipped"]
+    assert lines[-2:] == ["tests (about 6 min)", "tests … ok … s, 12 passed, 3 skipped"]
 
 
 def test_a_step_that_fails_shows_its_log(tmp_path: Path, program: Program) -> None:

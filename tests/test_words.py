@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -53,15 +54,21 @@ def words(name: str) -> set[str]:
     return {word.lower() for word in BOUNDARY.split(name) if word}
 
 
+@cache
+def places() -> dict[str, list[tuple[str, str]]]:
+    """Return the path and the name of each place with a word, by word."""
+    index = defaultdict[str, list[tuple[str, str]]](list)
+    for path, tree in modules().items():
+        for name in names(path, tree):
+            for word in words(name):
+                index[word].append((path, name))
+    return index
+
+
 def elsewhere(word: str) -> list[str]:
     """Return the names with a word that are not in the packages of its row."""
-    return [
-        f"{path}: {name}"
-        for path, tree in modules().items()
-        if not path.startswith(table()[word])
-        for name in names(path, tree)
-        if word in words(name) and name not in OF_ASYNCIO
-    ]
+    found = [each for each in places()[word] if not each[0].startswith(table()[word])]
+    return [f"{path}: {name}" for path, name in found if name not in OF_ASYNCIO]
 
 
 def test_a_name_has_words() -> None:

@@ -65,6 +65,7 @@ async def lease_of(services: Services) -> str | None:
     return lease
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("headers", [{}, {"X-Idempotency-Key": "once"}], ids=["no key", "a key"])
 @pytest.mark.parametrize("is_back", [False, True], ids=["disconnected", "connected again"])
 @pytest.mark.parametrize("step", [BEFORE_THE_PROVIDER, BEFORE_THE_CALL, BEFORE_THE_END], ids=lambda step: step[0])

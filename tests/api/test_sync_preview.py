@@ -107,6 +107,7 @@ async def verdict(site: Site, body: dict[str, Any], **params: str) -> tuple[int,
     return answer.status_code, (error.get("code"), error.get("message"), error.get("details"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strict", [False, True])
 @ON_ONE_DATABASE
 async def test_the_verdict_of_a_preview_is_that_of_the_sync(

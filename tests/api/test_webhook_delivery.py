@@ -85,6 +85,7 @@ MATRIX: list[tuple[str, Respond, str, int | None, str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("respond", "state", "status", "error"), [row[1:] for row in MATRIX], ids=[r[0] for r in MATRIX]
 )
