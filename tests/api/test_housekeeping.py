@@ -48,7 +48,7 @@ async def test_housekeeping_deletes_only_expired_rows(plugin: Site, services: Se
     async def remaining() -> dict[str, int]:
         return {name: await rows_of(services, table) for name, table in seeded.items()}
 
-    seeded = {name: tables.metadata.tables[name] for name in housekeeping.KEPT}
+    seeded = {name: tables.metadata.tables[name] for name in housekeeping.RETENTION}
     before = await remaining()
     rows: dict[str, list[dict[str, Any]]] = {
         "audit": [event(at) for at in old_months(400 * DAY)],

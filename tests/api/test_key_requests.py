@@ -12,7 +12,7 @@ from conftest import ON_ONE_DATABASE, AsService, AsUser, Dial, client_of
 from profilesvc.contract.names import is_documented
 from profilesvc.contract.requests import MAX_DAYS
 from profilesvc.domain.time import DAY, FrozenClock
-from profilesvc.operations.housekeeping import KEPT
+from profilesvc.operations.housekeeping import RETENTION
 from profilesvc.services import keys as key_service
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
@@ -317,7 +317,7 @@ async def test_only_the_owner_reads_the_requests_of_a_key(
 async def test_days_are_kept_as_long_as_they_can_be_read(
     plugin: Site, dial: Dial, services: Services, clock: FrozenClock
 ) -> None:
-    assert KEPT["key_usage"] == (MAX_DAYS + 1) * DAY
+    assert RETENTION["key_usage"] == (MAX_DAYS + 1) * DAY
     clock.advance(days=29)
     alice = dial(await tokens.user_token(services, ALICE))
     assert sum(day["requests"] for day in (await read(alice, plugin, days=30))["usage"]) == 1

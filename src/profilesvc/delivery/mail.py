@@ -166,11 +166,13 @@ def _title(told: Story) -> str:
 
 def _digest(services: Services, due: list[Due]) -> EmailMessage:
     """Return the digest, with the sites that are down first, then in the order of time."""
-    found = [each for each in due if each.event is not None]
-    found.sort(key=lambda each: (_rank(each), each.id))
-    stories = [story(each.event, each.subject) for each in found if each.event is not None]
+    reportable = [each for each in due if each.event is not None]
+    reportable.sort(key=lambda each: (_rank(each), each.id))
+    stories = [story(each.event, each.subject) for each in reportable if each.event is not None]
     subject = f"Daily digest: {counted(len(stories), 'event')}"
-    return _message(services, found, subject, stories, f"{services.settings.base_url}/dashboard", "Open the dashboard")
+    return _message(
+        services, reportable, subject, stories, f"{services.settings.base_url}/dashboard", "Open the dashboard"
+    )
 
 
 def _rank(due: Due) -> int:
@@ -184,11 +186,11 @@ def _message(
     """Build a message. A repeated attempt has the same Message-ID, so that mail programs show it once."""
     first, settings = due[0], services.settings
     host = urlsplit(settings.base_url).hostname or "localhost"
-    shown: dict[str, object] = {"subject": subject, "link": link, "link_text": link_text, "unsubscribe": ""}
+    values: dict[str, object] = {"subject": subject, "link": link, "link_text": link_text, "unsubscribe": ""}
     if first.channel.confirmed_at is not None and first.channel.kind != "notice":
         sealed = alerts.unsubscribing_link(services, first.channel)
-        shown["unsubscribe"] = f"{settings.base_url}/dashboard/alerts/unsubscribe/{sealed}"
-    shown["stories"] = [_shown(settings.base_url, each, told) for each, told in zip(due, stories, strict=True)]
+        values["unsubscribe"] = f"{settings.base_url}/dashboard/alerts/unsubscribe/{sealed}"
+    values["stories"] = [_values(settings.base_url, each, told) for each, told in zip(due, stories, strict=True)]
     message = EmailMessage()
     message["From"] = formataddr((settings.dashboard.product_name, settings.mail.from_))
     message["To"] = mailbox(first.channel.target)
@@ -199,19 +201,19 @@ def _message(
         # Mail programs show messages with the same reference as one conversation.
         message["References"] = f"<{first.channel.id}.{first.event.data['client_id']}@{host}>"
     message["Auto-Submitted"] = "auto-generated"
-    if shown["unsubscribe"]:
-        message[UNSUBSCRIBE] = f"<{shown['unsubscribe']}>"
+    if values["unsubscribe"]:
+        message[UNSUBSCRIBE] = f"<{values['unsubscribe']}>"
         message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
-    message.set_content(without_controls(_templates().get_template("mail.txt").render(**shown)))
-    html = html_without_controls(_templates().get_template("mail.html").render(**shown))
+    message.set_content(without_controls(_templates().get_template("mail.txt").render(**values)))
+    html = html_without_controls(_templates().get_template("mail.html").render(**values))
     message.add_alternative(html, subtype="html")
     return message
 
 
-def _shown(base_url: str, due: Due, told: Story) -> dict[str, str]:
+def _values(base_url: str, due: Due, told: Story) -> dict[str, str]:
     """Return a story for the templates, which need its link only in a digest."""
-    shown = {"title": _title(told), "advice": told.advice, "at": "", "link": base_url}
+    values = {"title": _title(told), "advice": told.advice, "at": "", "link": base_url}
     if due.event is not None:
-        shown["at"] = f"{due.event.created_at[:16].replace('T', ' ')} UTC"
-        shown["link"] += page_of(due.event, due.subject)[0]
-    return shown
+        values["at"] = f"{due.event.created_at[:16].replace('T', ' ')} UTC"
+        values["link"] += page_of(due.event, due.subject)[0]
+    return values

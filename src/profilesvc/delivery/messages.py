@@ -70,11 +70,11 @@ _STORIES: dict[EventType, Story] = {
 
 
 def story(event: PublishedEvent, subject: Subject) -> Story:
-    fields, found = _fields(event.data, subject), _STORIES.get(event.type, Story(event.type))
-    if found.advice == _CHECK or event.type == "connection.never_connected":
+    fields, text_of_type = _fields(event.data, subject), _STORIES.get(event.type, Story(event.type))
+    if text_of_type.advice == _CHECK or event.type == "connection.never_connected":
         hint = event.data.get("connection", {}).get("reason_hint")
-        found = found._replace(advice=_ADVICE.get(str(hint), found.advice))
-    return Story(*(text.format_map(fields) for text in found))
+        text_of_type = text_of_type._replace(advice=_ADVICE.get(str(hint), text_of_type.advice))
+    return Story(*(text.format_map(fields) for text in text_of_type))
 
 
 def page_of(event: PublishedEvent, subject: Subject) -> tuple[str, str]:

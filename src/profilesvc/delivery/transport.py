@@ -68,7 +68,7 @@ class Transport:
         Raises:
             Unreachable: There was no response.
         """
-        connection = self._kept(target)
+        connection = self._reusable(target)
         try:
             async with asyncio.timeout(SECONDS):
                 connection = connection or await self._opened(owner_id, target)
@@ -86,12 +86,12 @@ class Transport:
             if connection is not None:
                 await self._keep_or_close(target, connection)
 
-    def _kept(self, target: Target) -> Connection | None:
+    def _reusable(self, target: Target) -> Connection | None:
         """Return a connection that was used a short time ago."""
-        kept = self._idle_of.get(_key(target), [])
+        connections = self._idle_of.get(_key(target), [])
         oldest = asyncio.get_running_loop().time() - _IDLE_SECONDS
-        while kept:
-            connection = kept[-1]
+        while connections:
+            connection = connections[-1]
             self._remove(connection, _key(target))
             if connection.used_at >= oldest and not connection.is_closed:
                 return connection
@@ -146,10 +146,10 @@ class Transport:
 
     async def aclose(self) -> None:
         """Close the connections that are kept."""
-        kept = list(self._idle)
+        connections = list(self._idle)
         self._idle.clear()
         self._idle_of.clear()
-        for connection in kept:
+        for connection in connections:
             await connection.close()
 
 
@@ -158,8 +158,8 @@ def _key(target: Target) -> _Key:
 
 
 def _request(target: Target, headers: dict[str, str], body: bytes) -> bytes:
-    sent = {"Host": target.netloc, "Content-Length": str(len(body)), "Accept": "*/*", **headers}
-    lines = [f"POST {target.path} HTTP/1.1", *(f"{name}: {value}" for name, value in sent.items())]
+    fields = {"Host": target.netloc, "Content-Length": str(len(body)), "Accept": "*/*", **headers}
+    lines = [f"POST {target.path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
     if any("\r" in line or "\n" in line for line in lines):
         raise ValueError("a header must be one line")
     return "\r\n".join([*lines, "", ""]).encode("ascii") + body

@@ -132,11 +132,11 @@ class Worker:
         if channel.kind not in self._senders:
             return Skipped("unknown kind")
         ended.update({each.id: gone for each in batch if each.event is None and each.event_id is not None})
-        found = [each for each in batch if each.id not in ended]
-        if not found:
+        current = [each for each in batch if each.id not in ended]
+        if not current:
             return gone
         try:
-            due = await self._due(found, now)
+            due = await self._due(current, now)
             return await self._senders[channel.kind](self._services, due, ended)
         except Exception:  # a defect must not end the worker
             log.exception("deliveries: unexpected")
@@ -148,10 +148,10 @@ class Worker:
             numbers = [each.event_id for each in batch if each.event_id is not None]
             async with self._services.storage.read() as session:
                 subjects = await stored_events.subjects(session, channel.owner_id, numbers)
-        found = [(each, subjects.get(each.event_id or 0, Subject())) for each in batch]
+        pairs = [(each, subjects.get(each.event_id or 0, Subject())) for each in batch]
         return [
             Due(each.owner_id, each.id, channel, _event(each), each.created_at, now, each.tries, subject)
-            for each, subject in found
+            for each, subject in pairs
         ]
 
     async def _record(self, batch: list[Claimed], outcome: Outcome) -> None:
@@ -249,8 +249,8 @@ def job(services: Services, senders: Mapping[str, Sender]) -> Job:
 
 async def deliver_due(services: Services, senders: Mapping[str, Sender]) -> int:
     """Deliver what is due now, and return how many deliveries that were: for programs that move the clock."""
-    worker, sent = Worker(services, senders), 0
+    worker, count = Worker(services, senders), 0
     while started := await worker.run_round():
-        sent += started
+        count += started
         await worker.settle()
-    return sent
+    return count

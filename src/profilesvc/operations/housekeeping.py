@@ -15,7 +15,7 @@ from profilesvc.storage.upkeep import housekeeping
 log = logging.getLogger("profilesvc")
 # How long rows are kept, in milliseconds after the time that they contain; those of MONTHLY until their whole month is
 # older, on all databases.
-KEPT: dict[str, int] = {
+RETENTION: dict[str, int] = {
     "audit": audit.RETENTION,
     "syncs": audit.RETENTION,
     "idempotency": 2 * idempotency.RETENTION,
@@ -41,7 +41,7 @@ async def run_once(services: Services) -> None:
     """Record expired keys, drop the partitions of old months, create those of coming ones, and delete old rows."""
     await audit.record_expired(services)
     now = services.clock.now()
-    limits = {what: month_start(now - kept) if what in MONTHLY else now - kept for what, kept in KEPT.items()}
+    limits = {what: month_start(now - age) if what in MONTHLY else now - age for what, age in RETENTION.items()}
     await _write_events_again(services, now, limits["deliveries"])
     with services.storage.raising_unavailable():
         problems = await partitions.renew(services.storage.engine, now, before=limits)
@@ -58,8 +58,8 @@ async def run_once(services: Services) -> None:
 async def _write_events_again(services: Services, now: int, before: int) -> None:
     """Write events of silent sites again whose deliveries are deleted next, if an alert by e-mail was sent or waits."""
     async with services.storage.read() as session:
-        found = await stored_events.silent_site_events(session, before)
-    for owner_id, number in found:
+        rows = await stored_events.silent_site_events(session, before)
+    for owner_id, number in rows:
         services.storage.renew()
         async with services.storage.write() as session:
             await stored_events.write_again(session, owner_id, number, now)

@@ -18,8 +18,8 @@ async def run_once(services: Services) -> None:
         ServiceError: SERVICE_UNAVAILABLE; the next round sends the rest.
     """
     async with services.storage.read() as session:
-        found = await drafts.due(session, services.clock.now(), _ROUND)
-    for due in found:
+        rows = await drafts.due(session, services.clock.now(), _ROUND)
+    for due in rows:
         services.storage.renew()
         try:
             await service.publish(services, due)

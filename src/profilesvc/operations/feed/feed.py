@@ -27,8 +27,8 @@ async def run_once(services: Services) -> None:
         return
     limit, started = services.settings.notifications.reads_per_minute, services.clock.now()
     most = limit // _PER_MINUTE
-    found = await _due(services, started, most)
-    spent = await within(services, most, found, lambda changed, _left: _read(services, changed))
+    locations = await _due(services, started, most)
+    spent = await within(services, most, locations, lambda changed, _left: _read(services, changed))
     if spent > most:
         async with services.storage.write() as session:
             await watches.mark(session, **{_MARK: started + min(spent * MINUTE // limit, _LONGEST)})
@@ -37,15 +37,15 @@ async def run_once(services: Services) -> None:
 async def _due(services: Services, now: int, limit: int) -> list[Changed]:
     """Return what this round reads, and reserve its calls; nothing while those of the last round are not paid for."""
     async with services.storage.read() as session:
-        found = await feed.due(session, now, limit)
-    if not found:
+        locations = await feed.due(session, now, limit)
+    if not locations:
         return []
     async with services.storage.write() as session:
         until = (await watches.marks(session)).get(_MARK, 0)
         if 0 < until - now <= _LONGEST:  # a clock may be set back
             return []
         await watches.mark(session, **{_MARK: now + MINUTE // _PER_MINUTE})
-    return found
+    return locations
 
 
 async def _read(services: Services, changed: Changed) -> tuple[int, bool]:

@@ -33,15 +33,15 @@ async def run_once(services: Services) -> None:
     due = await _due(services, before, budget)
     left = budget - await refresh.run(services, max(budget // 3, budget - len(due)))
 
-    async def read(found: Due, _left: int) -> tuple[int, bool]:
+    async def read(due: Due, _left: int) -> tuple[int, bool]:
         at = services.clock.now()
-        place = f"{found.what} of {found.location_name}"
-        work = reads.read(services, found.owner_id, found.plan, found.location_name, found.what)
+        place = f"{due.what} of {due.location_name}"
+        work = reads.read(services, due.owner_id, due.plan, due.location_name, due.what)
         calls, has_failed = await reads.run_read("readings", place, work)
         services.storage.renew()
         async with services.storage.write() as session:
             done = before + RETRY if has_failed else at
-            await readings.note_read(session, found.owner_id, found.location_name, found.what, done)
+            await readings.note_read(session, due.owner_id, due.location_name, due.what, done)
         return calls, has_failed
 
     await reads.within(services, left, due, read)
@@ -58,7 +58,7 @@ async def _may_start(services: Services) -> bool:
 
 
 async def _due(services: Services, before: int, limit: int) -> list[Due]:
-    found, after = list[Due](), 0
+    rows, after = list[Due](), 0
     while True:
         services.storage.renew()
         async with services.storage.read() as session:
@@ -66,8 +66,8 @@ async def _due(services: Services, before: int, limit: int) -> list[Due]:
             for what in readings.TYPES:
                 subscribed = [owner.owner_id for owner in owners if getattr(owner, what)]
                 if subscribed:
-                    found += await readings.due(session, subscribed, what, before, limit)
-        found = heapq.nsmallest(limit, found)
+                    rows += await readings.due(session, subscribed, what, before, limit)
+        rows = heapq.nsmallest(limit, rows)
         if len(owners) < _OWNERS:
-            return found
+            return rows
         after = owners[-1].owner_id

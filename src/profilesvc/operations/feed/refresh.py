@@ -23,7 +23,7 @@ async def run(services: Services, budget: int) -> int:
     """
     now, interval = services.clock.now(), services.settings.provider.check_interval_minutes * MINUTE
     async with services.storage.read() as session:
-        found = await readings.unchecked(session, now, now - interval, max(budget, 0))
+        locations = await readings.unchecked(session, now, now - interval, max(budget, 0))
 
     async def check(place: Unchecked, left: int) -> tuple[int, bool | None]:
         calls, has_failed = await _check(services, place, now - interval, left)
@@ -32,7 +32,7 @@ async def run(services: Services, budget: int) -> int:
                 await readings.checked(session, place, now - interval + _RETRY if has_failed else now)
         return calls, has_failed
 
-    return await within(services, budget, found, check)
+    return await within(services, budget, locations, check)
 
 
 async def _check(services: Services, place: Unchecked, before: int, budget: int) -> tuple[int, bool | None]:

@@ -45,13 +45,13 @@ class Alarms:
         self._marks["ended"] = now
         return now
 
-    def judge(self, found: Counted, now: int) -> None:
+    def judge(self, counts: Counted, now: int) -> None:
         """Start or stop to hold alarms back, from the counts of all keys."""
         released = self._marks.get("released", 0)
-        self._is_silent = found.online >= MANY and released < found.newest <= now - TOGETHER
-        since, are_many = self._marks.get("held", 0), _are_many(found.waiting, found.live)
+        self._is_silent = counts.online >= MANY and released < counts.newest <= now - TOGETHER
+        since, are_many = self._marks.get("held", 0), _are_many(counts.waiting, counts.live)
         if not since:
-            self._marks["held"] = self._start(found, now)
+            self._marks["held"] = self._start(counts, now)
         elif released >= since:
             self._stop()
         elif now - since > HELD_FOR:
@@ -66,12 +66,12 @@ class Alarms:
         has_settled = now - self._marks.get("resumed", 0) > TO_REPORT
         return has_settled and not self._is_silent and not self._marks.get("held")
 
-    def _start(self, found: Counted, now: int) -> int:
+    def _start(self, counts: Counted, now: int) -> int:
         """Return since when alarms are held back, 0 if they are not."""
-        if self._is_silent and found.newest <= now - TO_REPORT:
-            problem = f"no site has reported since {iso(found.newest)}"
-        elif _are_many(found.silent, found.live) and now - self._marks.get("released", 0) > RELEASED_FOR:
-            problem = f"{found.silent} of {found.live} sites fell silent within ten minutes"
+        if self._is_silent and counts.newest <= now - TO_REPORT:
+            problem = f"no site has reported since {iso(counts.newest)}"
+        elif _are_many(counts.silent, counts.live) and now - self._marks.get("released", 0) > RELEASED_FOR:
+            problem = f"{counts.silent} of {counts.live} sites fell silent within ten minutes"
         else:
             return 0
         log.error(

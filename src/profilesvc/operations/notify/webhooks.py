@@ -25,7 +25,7 @@ class ShownWebhook(NamedTuple):
     failing_since: str | None
 
 
-def _shown(channel: Channel) -> ShownWebhook:
+def _entry(channel: Channel) -> ShownWebhook:
     failing = iso_or_none(channel.failing_since)
     state = "enabled" if channel.disabled_at is None else f"disabled: {channel.disabled_reason}"
     kind = "standard" if channel.kind == "webhook" else channel.kind
@@ -35,7 +35,7 @@ def _shown(channel: Channel) -> ShownWebhook:
 async def listing(services: Services) -> list[ShownWebhook]:
     """Return the webhooks of all owners, oldest first."""
     async with services.storage.read() as session:
-        return [_shown(row) for row in await channels.all_channels(session, WEBHOOKS.kinds)]
+        return [_entry(row) for row in await channels.all_channels(session, WEBHOOKS.kinds)]
 
 
 async def switch(services: Services, owner_id: int, number: int, *, enabled: bool) -> ShownWebhook:
@@ -49,10 +49,10 @@ async def switch(services: Services, owner_id: int, number: int, *, enabled: boo
             await channels.change(session, owner_id, number, **switched(None))
         else:
             await channels.disable(session, owner_id, number, services.clock.now(), "operator")
-        found = await channels.find(session, owner_id, number, WEBHOOKS.kinds)
-        if found is None:
+        channel = await channels.find(session, owner_id, number, WEBHOOKS.kinds)
+        if channel is None:
             raise ServiceError(NOT_FOUND, "There is no such webhook.")
-        return _shown(found)
+        return _entry(channel)
 
 
 async def backlog(services: Services) -> dict[str, int]:

@@ -45,7 +45,7 @@ class Step(NamedTuple):
 
 def steps(shards: int) -> list[Step]:
     """Return the steps of an empty cluster; users first, because the tables of tenants are placed with that table."""
-    found = [
+    rows = [
         Step(name, "copy to every node", f"SELECT create_reference_table('{name}')")
         for name in (_REVISION, *sorted(REFERENCES))
     ]
@@ -55,8 +55,8 @@ def steps(shards: int) -> list[Step]:
         alone = name == _FIRST or name in DIRECTORIES
         where = f"colocate_with => 'none', shard_count => {shards}" if alone else f"colocate_with => '{_FIRST}'"
         statement = f"SELECT create_distributed_table('{name}', '{column}', {where})"
-        found.append(Step(name, f"distribute by {column}", statement))
-    return found
+        rows.append(Step(name, f"distribute by {column}", statement))
+    return rows
 
 
 async def missing(engine: AsyncEngine, shards: int = SHARDS) -> list[Step]:

@@ -42,10 +42,10 @@ def is_partition(name: str) -> bool:
 
 def months(first: int, last: int) -> list[int]:
     """Return the start of each month from that of one instant to that of another."""
-    found = [month_start(first)]
-    while found[-1] < month_start(last):
-        found.append(month_start(found[-1], 1))
-    return found
+    months = [month_start(first)]
+    while months[-1] < month_start(last):
+        months.append(month_start(months[-1], 1))
+    return months
 
 
 async def renew(
