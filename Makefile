@@ -224,11 +224,11 @@ audit: package-tools ## look for known vulnerabilities in constraints.txt; needs
 
 MERMAID := mermaid@11.17.2
 docs: plugin ## build the website of all pages in build/site
-	$(PIP) --group docs
+	$(STEP) --about "1 min" "installing the tools of the site" $(PIP) --group docs || $(NOT_INSTALLED)
 	mkdir -p build/docs/static
-	{ $(NPM) build/docs $(MERMAID) && cp build/docs/node_modules/mermaid/dist/mermaid.min.js build/docs/static; } || \
+	{ $(NPM) build/docs $(MERMAID) >/dev/null && cp build/docs/node_modules/mermaid/dist/mermaid.min.js build/docs/static; } || \
 		echo "Mermaid cannot be installed here: the site has its diagrams as text" >&2
-	$(BIN)/sphinx-build -q -W -c docs . build/site
+	$(STEP) --about "1 min" "the site in build/site" $(BIN)/sphinx-build -q -W -c docs . build/site
 
 fmt: $(DEV) ## format the code
 	$(BIN)/ruff format .

@@ -9,7 +9,7 @@ def main() -> None:
     """Run the command line, or print how to install what it needs.
 
     Raises:
-        SystemExit: with one sentence if the extra `server` is not installed.
+        SystemExit: with one sentence if the extra `server` is not installed; 130 after Ctrl-C while it imports.
     """
     try:
         from profilesvc.cli import main as run
@@ -21,6 +21,8 @@ def main() -> None:
             "profilesvc: the commands need the server, which is not installed "
             f"(no package {missing}): {how_to_install('server')}"
         )
+    except KeyboardInterrupt:
+        sys.exit(130)
     run()
 
 

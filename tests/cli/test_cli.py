@@ -217,6 +217,21 @@ def test_the_command_names_the_extra_if_the_server_is_not_installed() -> None:
     )
 
 
+def test_ctrl_c_during_the_imports_ends_the_command_in_silence() -> None:
+    """They take two seconds on a busy machine. An import of `typer` is interrupted here."""
+    program = (
+        "import sys, types\n"
+        "def find_spec(name, *_more):\n"
+        "    if name == 'typer':\n"
+        "        raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, types.SimpleNamespace(find_spec=find_spec))\n"
+        "from profilesvc.__main__ import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_every_command_has_two_options_for_help(run: Run) -> None:
     for words in _commands(get_command(app)):
         long, short = run(*words, "--help"), run(*words, "-h")

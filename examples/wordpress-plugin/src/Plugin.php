@@ -55,7 +55,7 @@ final class Plugin
 
     // [url]
     /**
-     * Return the address of the service. Set it in wp-config.php: define('PROFILESVC_URL', 'http://localhost:8000');
+     * Return the address of the service. Set it in wp-config.php: define('PROFILESVC_URL', 'http://127.0.0.1:8000');
      */
     public static function url(): string
     {

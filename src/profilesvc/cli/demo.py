@@ -198,7 +198,7 @@ def _introduction(url: str, key: JsonObject, issuer: "DevIssuer | None", provide
         extract=_SED,
         location=key["assigned_location_id"],
         id=key["assigned_location_id"].removeprefix("locations/"),
-        profile='{"websiteUri":"https://harbour.example/visit"}',
+        profile='{"websiteUri":"https://harbour.example/menu"}',
     )
     return "\n".join(lines) + "\n" + calls.rstrip("\n")
 
